@@ -6,7 +6,7 @@ import type { Terminal } from './terminal.ts'
 const GRACE = 25_000
 
 /**
- * Releases what a command holds: at its end, on Ctrl-C or SIGTERM, and on an error that nothing caught, which is reported.
+ * Releases what a command holds: at its end, on Ctrl-C or SIGTERM, and on an error that nothing caught. The error is reported.
  * A second signal, or the end of the grace period, ends the process at once.
  */
 export function closeAtEnd(stack: AsyncDisposableStack, terminal: Terminal): void {

@@ -27,11 +27,11 @@ export interface OptionSpec {
   flags: string
   text: string
   choices?: readonly string[]
-  /** Checks one value; `before`: that of an earlier mention. */
+  /** Checks one value. `before`: the value of an earlier occurrence of the option. */
   parse?: (text: string, before: unknown) => unknown
   default?: OptionDefault
   required?: boolean
-  /** Names of options that exclude it. */
+  /** Names of options that cannot be combined with it. */
   conflicts?: readonly string[]
 }
 

@@ -7,14 +7,14 @@ import { jsonLine, type Terminal } from './terminal.ts'
 import { count } from './text.ts'
 
 interface Redelivery {
-  /** Deliveries that were made due. */
+  /** Deliveries that are sent again. */
   accepted: number
-  /** They were dead letters before. */
+  /** Whether they were dead letters before. */
   again: boolean
   json: boolean
 }
 
-/** Deliveries of a handler, or of all, of facts since a time, or of all times. */
+/** The deliveries of one handler (null: of all), for facts since a time (null: since the beginning). */
 interface Selection {
   handler?: string | undefined
   since?: string | undefined

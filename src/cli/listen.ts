@@ -62,7 +62,7 @@ const OF_ALL: Advice = {
   fix: `--no-tools leaves them to it; SIDECAR_SCOPE__METADATA='{"app":"billing"}' follows only these sessions`,
 }
 
-/** A flag counts before the environment. The store of a shell that is prepared for `run` is not used. */
+/** A flag overrides the environment. The store that the environment names for `run` is not used. */
 function withoutGiven({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): Context['env'] {
   const given = [
     ...(baseUrl === undefined ? [] : ['SIDECAR_SERVICE__BASE_URL']),
@@ -73,7 +73,7 @@ function withoutGiven({ baseUrl, tokenFile }: ListenOptions, env: Context['env']
   )
 }
 
-/** What a flag does not give, the environment may. */
+/** The values without a flag come from the environment. */
 function serviceOf({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): ConfigInput['service'] {
   if ((baseUrl ?? env['SIDECAR_SERVICE__BASE_URL']) === undefined)
     throw new OperatorError(
@@ -126,7 +126,7 @@ async function prove(
   return { baseUrl, doubts: findings.flatMap(doubtsOf) }
 }
 
-/** What does not end the command, and will be missed. */
+/** Missing scopes and routes that do not end the command; what does not work without them. */
 function doubtsOf({ subject, state, message, fix = '' }: Finding): Advice[] {
   return state === 'ok' ? [] : [{ cause: `${subject}: ${message}`, fix }]
 }

@@ -42,7 +42,7 @@ async function runProgram(argv: readonly string[], terminal: Terminal, env: Cont
   }
 }
 
-/** Without a command the demonstration runs; options alone belong to it. */
+/** Without a command the demonstration runs, with the options that were given. */
 function withDefault(argv: readonly string[]): string[] {
   const [first] = argv
   const own = ['-h', '--help', '-V', '--version']
@@ -50,7 +50,7 @@ function withDefault(argv: readonly string[]): string[] {
   return [...argv]
 }
 
-/** All commands; of those that no word names, only what the list of commands shows. */
+/** All commands. Only the named one is complete; the others have only what the list of commands shows. */
 function commands(context: Context, words: readonly string[], done: (code: number) => void): Command {
   const { terminal, env } = context
   const program = new Command('session-sidecar')

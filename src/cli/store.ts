@@ -97,7 +97,7 @@ async function urlOf({ config: file }: Options, env: Context['env']): Promise<St
   return url
 }
 
-/** What does the work of a command for a database. */
+/** What to run instead of each command for a database of PostgreSQL. */
 const OF_DATABASE = {
   backup: 'pg_dump --format=custom --schema=sidecar --file=FILE DATABASE',
   restore: 'stop the sidecars, then: pg_restore --clean --if-exists --dbname=DATABASE FILE',

@@ -60,7 +60,7 @@ export async function download(
         await iterator.return?.()
       },
     },
-    // Nothing is fetched ahead of the reader.
+    // Nothing is read before the reader asks for it.
     { highWaterMark: 0 },
   )
   return {

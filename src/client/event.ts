@@ -46,9 +46,9 @@ export type EventName = keyof Payloads
 /** An event of the stream. Unknown names come too; `isEvent` narrows the type. */
 export interface StreamEvent<Name extends string = string> {
   type: Name
-  /** To go on from: its `id:`, or the digits of its `seq`; null on a transient event, which is never sent again. */
+  /** The cursor to continue after: its `id:`, or the digits of its `seq`. null: a transient event, which is never repeated. */
   seq: string | null
-  /** The service's own name, for reports. */
+  /** The internal name of the service, for reports to it. */
   internal_type: string | null
   session_id: string | null
   turn_id: string | null

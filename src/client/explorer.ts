@@ -75,7 +75,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     }
   }
 
-  /** A 404 with a code of the service may well be about the resource, unless the path came from a document. */
+  /** A 404 with a code of the service can mean the resource, not the route, unless the path came from a document. */
   async #movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
     const unexpected =
       error.status === 405 ||

@@ -46,7 +46,7 @@ export function listOf<T>(transport: Transport, asked: Asked<T>, options: CallOp
       for (;;) {
         const { data, hasMore, lastId } = await pageAfter(after)
         yield* data
-        // The same cursor again would loop for ever.
+        // The same cursor twice would cause an endless loop.
         if (!hasMore || lastId === null || lastId === after) return
         after = lastId
       }

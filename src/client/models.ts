@@ -13,7 +13,7 @@ export interface Connectors {
 export interface Credentials {
   /** Ids, names and models. */
   list(query?: PageQuery, options?: CallOptions): List<ModelCredential>
-  /** Connects a model with a key of its provider. Needs `credentials:write`. Existing sessions stay where they are. */
+  /** Connects a model with a key of its provider. Needs `credentials:write`. Existing sessions keep their connection. */
   connect(credential: NewCredential, options?: ActOptions): Promise<ModelCredential>
   /** Removes a connection; its sessions move to another one. */
   disconnect(credentialId: string, options?: CallOptions): Promise<Disconnection>

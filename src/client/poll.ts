@@ -3,18 +3,19 @@ import type { Operation } from './call.ts'
 import { sleep } from './transport/requester.ts'
 import type { Transport } from './transport.ts'
 
-/** The factor of each wait to the previous one, and the maximum as a multiple of the first. */
+/** Each wait is this many times the previous one, and at most so many times the first. */
 const SLOWER = 1.5
 const SLOWEST = 10
-/** How long the service may be unreachable meanwhile, milliseconds. */
+/** Polling ends when the service has been unreachable for this long, milliseconds. */
 const OUTAGE = 300_000
 
-/** The time limit in place of none, milliseconds: longer than any caller waits. */
+/** Stands for "no time limit", milliseconds. */
 export const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 /**
- * Calls `look` repeatedly until it finds something. `hurry` begins with short waits again. @param interval milliseconds
- * of the first wait @throws {ServiceError} that is permanent, or lasted too long.
+ * Calls `look` repeatedly until it finds something. `hurry` shortens the waits to the first one again.
+ * @param interval milliseconds of the first wait
+ * @throws {ServiceError} when a later attempt cannot succeed, or when the error lasts too long.
  */
 export async function poll<T>(
   transport: Transport,
@@ -40,7 +41,7 @@ export async function poll<T>(
   }
 }
 
-/** Errors without an answer that a later attempt does not fix. */
+/** Errors without an answer that would come again with every attempt. */
 export const FINAL: ReadonlySet<string> = new Set([
   'aborted',
   'stopped',

@@ -4,7 +4,7 @@ import type { WholeName } from './discovery/whole.ts'
 import type { CallOptions } from './request.ts'
 import type { Transport } from './transport.ts'
 
-/** Deletes by id. If the reply of an attempt was lost and the next one gets 404, the first one deleted it. */
+/** Deletes by id. A 404 after an attempt whose reply was lost means that this attempt deleted it. */
 export function remove(
   transport: Transport,
   name: WholeName,

@@ -55,19 +55,19 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
       (await turns.list(sessionId, { limit }, { signal }).page()).data
     const answerer = new Answerer(parts, functions, error, sessionId, signal)
     /** The session if it is idle; null while it has something under way. */
-    const resting = async (hurry: () => void): Promise<Session | null> => {
+    const idle = async (hurry: () => void): Promise<Session | null> => {
       const session = await sessions.get(sessionId, { signal })
       if (await answerer.answer(session.required_actions)) hurry()
       else if (session.status === 'idle' || session.status === 'failed') return session
       return null
     }
-    await poll(transport, operation, interval, resting)
+    await poll(transport, operation, interval, idle)
     const [before] = await newest(1)
     const [lastItem] = (await items.list(sessionId, { limit: 1 }, { signal }).page()).data
     const { queued, position } = await sessions.send(sessionId, text, { signal })
     const expected = queued ? (position ?? 1) : 1
     const turn = await poll(transport, operation, interval, async (hurry) => {
-      const session = await resting(hurry)
+      const session = await idle(hurry)
       if (session === null) return null
       const fresh = newerThan(before?.id, await newest(expected + 1))
       // No message was sent after ours, so the newest turn is its turn.

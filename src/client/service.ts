@@ -54,14 +54,14 @@ export interface ServiceClient extends Service {
   /** The rest of each rate bucket that the service reported. */
   budget(): Record<string, number>
   /**
-   * No request is sent before this time, because the service requested the wait; our wall clock; null without a wait.
+   * The service asked for a wait: no request is sent before this time, on our wall clock. null: no wait.
    */
   heldUntil(): number | null
   /** Ends all running and waiting requests with a ServiceError `stopped`; later requests get the same. */
   stop(): void
 }
 
-/** A page that fitted lets the next one have so many times as many entries. */
+/** The next page may have this many times the entries of a page that was short enough. */
 const GROWTH = 1.25
 /** A service that always has one more page would cause an endless loop. */
 const PAGES_MAX = 100
@@ -277,14 +277,14 @@ function malformed(operation: string, reply: HttpReply, cause: unknown): Service
 }
 
 /**
- * How many entries of each list fit into an answer. A session is created with up to 16 MiB (rule LIM-02), so a page of
- * sessions can be longer than an answer may be. A shorter page is then requested, and the rest of the list is not lost.
+ * How many entries of each list fit into one answer. A session may have 16 MiB (rule LIM-02), so a page of a hundred
+ * sessions can be longer than the longest answer that is read. Then a shorter page is requested.
  */
 class PageRoom {
   readonly #most = new Map<string, number>()
 
   /**
-   * Asks for a page of `wanted` entries, and for fewer when so many are too long.
+   * Requests a page of `wanted` entries, and half as many when the answer is too long.
    * @throws what `ask` throws, and when a single entry is too long.
    */
   async ask<T>(list: string, wanted: number, ask: (limit: number) => Promise<T>): Promise<T> {

@@ -20,7 +20,7 @@ export interface StreamOptions extends CallOptions {
   after?: string | number
   /** Milliseconds without a connection after which it gives up. Default 5 minutes. */
   patience?: number
-  /** Called before each wait for another connection. */
+  /** Called before each wait for the next connection. */
   onReconnect?: (notice: Reconnection) => void
 }
 

@@ -26,10 +26,10 @@ export interface TransportParts {
   timeout: number
 }
 
-/** Takes the calls of an app to the service: token, discovery, time limit, route, retries; and gives errors their names. */
+/** Sends the app's calls to the service, with token, route, time limit and retries. */
 export class Transport {
   readonly #parts: TransportParts
-  /** Of all streams of the client. */
+  /** Shared by all streams of the client. */
   readonly slot = new StreamSlot()
 
   constructor(parts: TransportParts) {
@@ -57,7 +57,7 @@ export class Transport {
     return this.#parts.explorer.found
   }
 
-  /** Does something within the time of one call. @throws {ServiceError} that has `nameInErrors` as its operation. */
+  /** Runs `run` within the time limit of one call. Its errors name the operation `nameInErrors`. */
   async within<T>(
     name: WholeName,
     options: CallOptions | undefined,
@@ -116,7 +116,7 @@ export class Transport {
     )
   }
 
-  /** A body that is read as it comes. It ends with `lasting`, not with the operation. */
+  /** Opens a body that is read piece by piece. It ends with `lasting`, not with the operation. */
   open(operation: Operation, request: Request, lasting: AbortController): Promise<HttpStream> {
     const { requester } = this.#parts
     const off = link(operation.signal, lasting)
@@ -142,7 +142,7 @@ export class Transport {
     throw new ServiceError({ code: 'route_unknown', status: 0, message })
   }
 
-  /** Takes the token that holds now. */
+  /** Uses the present token from now on. */
   async renewToken(): Promise<void> {
     const { token, requester } = this.#parts
     if (typeof token === 'string') return

@@ -57,7 +57,7 @@ export function steer(world: World, session: Session, text: string): boolean {
   return true
 }
 
-/** Stops the running turn. Its final status is the one that the interface leaves open. */
+/** Stops the running turn. The profile names its final status, because the interface does not. */
 export function cancelTurn(session: Session): void {
   session.run?.controller.abort(new TurnEnd('stopped', null))
 }
@@ -69,7 +69,7 @@ export function cancelTurn(session: Session): void {
  */
 export function endInterrupted(world: World, session: Session, run: Run): void {
   session.run = run
-  if (session.workspace.stands) session.workspace.reclaim()
+  if (session.workspace.exists) session.workspace.reclaim()
   const message = 'the workspace was reclaimed when the service stopped'
   if (run.turn === null) {
     publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message } })
@@ -113,7 +113,7 @@ function whyNotStart(world: World, session: Session, { steps }: Script): string 
   if (session.agent.model === null) return 'this session has no model; connect one and choose it'
   const [first] = steps
   if (first?.do === 'cannot_start') return first.reason
-  if (!session.workspace.stands && world.faults.use('fail_provisioning'))
+  if (!session.workspace.exists && world.faults.use('fail_provisioning'))
     return 'the workspace was not provisioned'
   return unreachableRequired(world, session)
 }
@@ -167,7 +167,7 @@ function endTurn(world: World, session: Session, run: Run, turn: Turn, end: Turn
 
 function finish(world: World, session: Session, run: Run, failed: boolean): void {
   if (session.run !== run || session.deletedAt !== null) return
-  session.workspace.rest()
+  session.workspace.idle()
   session.run = null
   const next = session.queue.shift()
   if (next === undefined) return setStatus(world, session, failed ? 'failed' : 'idle')

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 
-/** Bytes of the first copy. */
+/** Bytes of the buffer at the start. */
 const FIRST = 1024
-/** Chunks that a body of any length may have, and bytes that each further one must have on average. */
+/** A body may have this many chunks of any size. Its later chunks must have at least this many bytes on average. */
 const CHUNKS = 1024
 const CHUNK_BYTES = 64
 

@@ -58,8 +58,8 @@ interface Held {
 
 /**
  * Sends deliveries: signed, at least once, with six attempts over about nine hours. An attempt is
- * abandoned after ten seconds (rules LIM-27, LIM-28). `settled` is called for each that arrived or
- * was given up.
+ * abandoned after ten seconds (rules LIM-27, LIM-28). `settled` is called for each delivery that
+ * succeeded or is dead.
  */
 export class Courier {
   readonly #parts: Parts
@@ -67,7 +67,7 @@ export class Courier {
   #agent: Agent | undefined
   readonly #queues = new Map<string, PQueue>()
   readonly #pending = new Map<string, Set<Delivery>>()
-  /** Deliveries that wait for the end of `webhooks_off`, or for a second one to swap with. */
+  /** Deliveries that wait for the end of `webhooks_off`, or for the second one of a pair that is sent in reverse order. */
   #waiting: Held[] = []
   #partner: Held | undefined
   readonly #closing = new AbortController()
@@ -125,7 +125,7 @@ export class Courier {
   #releasePartner(): void {
     const partner = this.#partner
     this.#partner = undefined
-    // Later than the previous one by more than the duration of a loopback delivery.
+    // Longer than a delivery over loopback takes, so that the earlier one arrives last.
     if (partner !== undefined) this.#schedule(partner, 50)
   }
 

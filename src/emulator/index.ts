@@ -169,7 +169,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     await close()
     throw error
   }
-  /** The caller may rely on it as on an answer. */
+  /** Stored first, like the effect of a request before its answer. */
   const stored = <T>(value: T): T => {
     world.save()
     return value

@@ -2,7 +2,7 @@ import type { PersistedEvent } from './event.ts'
 
 /**
  * The organization's persisted events in order. `seq` counts from 1 without gaps. At most `limit` events are kept, and
- * up to a tenth more, because each removal moves the rest. The oldest are removed first.
+ * up to a tenth more: events are removed in groups, the oldest first, because each removal moves the rest.
  */
 export class EventLog {
   readonly #limit: number

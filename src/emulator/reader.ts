@@ -57,7 +57,7 @@ export class Reader {
     this.#parts.response.write(`retry: ${this.#parts.limits.retryMs}\n\n`)
     if (after === undefined) return
     this.#state = 'replaying'
-    // A client that leaves in the middle only ends its own replay.
+    // A client that disconnects during its replay ends only this replay.
     this.#replay(after).catch(() => this.cut())
   }
 
@@ -66,7 +66,7 @@ export class Reader {
     return this.sessionId === null || this.sessionId === event.sessionId
   }
 
-  /** Past one ceiling of unread bytes a transient frame is dropped, past the other the connection is closed. */
+  /** Above one limit of unread bytes a transient frame is dropped; above the other the connection is closed. */
   push(frame: Buffer, seq: number | null): void {
     const { limits } = this.#parts
     const unread = this.unread

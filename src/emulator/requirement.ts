@@ -29,7 +29,7 @@ export function requireActions(world: World, session: Session, turn: Turn, needs
   const raised = needs.map((need) => raise(world, session, turn, need))
   setStatus(world, session, 'requires_action')
   // A session that waits for a person or a program does no work, so its workspace may pause.
-  session.workspace.rest()
+  session.workspace.idle()
   return raised
 }
 
@@ -82,10 +82,10 @@ export function dropActions(world: World, session: Session): void {
   for (const action of session.actions.slice()) resolveAction(world, session, action, { kind: 'turn_over' })
 }
 
-/** Other actions are still required: a workspace that was resumed for this answer may pause again. */
+/** A workspace that was resumed for this answer may pause again, because other actions are still required. */
 function waitOn(world: World, session: Session): void {
   touch(session, world.clock.now())
-  session.workspace.rest()
+  session.workspace.idle()
 }
 
 /** No action is required any more, so the turn continues. Its workspace may be paused. */

@@ -24,7 +24,7 @@ export class Roll<Entry> {
     this.forgotten = forgotten
   }
 
-  /** The entries from a place on, counted from the first there ever was. */
+  /** The entries from a place on. Places count all entries, dropped ones included. */
   from(place: number): readonly Entry[] {
     return this.#entries.slice(Math.max(0, place - this.forgotten))
   }

@@ -33,10 +33,10 @@ export function wakeWorkspace(world: World, session: Session, turnId: string | n
   if (built) for (const file of session.files) seed(world, session, file)
 }
 
-/** Brings it up for a call that needs it for a moment only, after which it may pause again. */
+/** Starts it for one call; afterwards it may pause again. */
 export function visitWorkspace(world: World, session: Session): void {
   wakeWorkspace(world, session)
-  if (session.run === null || session.status === 'requires_action') session.workspace.rest()
+  if (session.run === null || session.status === 'requires_action') session.workspace.idle()
 }
 
 /**

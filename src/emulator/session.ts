@@ -56,7 +56,7 @@ export interface Session {
   metadata: Record<string, string>
   readonly source: Source
   readonly tokenId: string
-  /** That of its workspaces, as it was when the session was created. */
+  /** The runtime of its workspaces, as it was when the session was created. */
   runtime: 'current' | 'older'
   agent: AgentSettings
   /** The instructions at the time when the workspace was built. */
@@ -109,7 +109,7 @@ export function newSession(of: NewSession, now: number): Session {
   }
 }
 
-/** Moves `updated_at`, which never names the same moment for two changes. */
+/** Sets `updated_at`; two changes never have the same time. */
 export function touch(session: Session, now: number): void {
   session.updatedAt = Math.max(now, session.updatedAt + 1)
 }
@@ -117,7 +117,7 @@ export function touch(session: Session, now: number): void {
 /** Deleted sessions that the ledger remembers. */
 const MOST_DELETED = 10_000
 
-/** The sessions of the organization, deleted ones for the ledger's sake in a list of their own. */
+/** The sessions of the organization. Deleted ones are in a list of their own, for the ledger. */
 export class Sessions {
   readonly #live = new Map<string, Session>()
   readonly #deleted = new Roll<Session>(MOST_DELETED)

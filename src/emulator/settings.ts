@@ -11,7 +11,7 @@ export interface Settings {
 
 export function settingsNow({ details }: World, session: Session): Settings {
   const { agent, workspace, builtInstructions } = session
-  const kept = workspace.stands && details.instructionsHold === 'workspace'
+  const kept = workspace.exists && details.instructionsHold === 'workspace'
   return {
     instructions: kept ? builtInstructions : agent.instructions,
     approvalMode: agent.approvalMode,

@@ -105,7 +105,7 @@ export class Streams {
     if (frame !== undefined) this.#flushSoon()
   }
 
-  /** Resolves once no reader is more than half way to losing frames, or is given up on as one that does not read. */
+  /** Resolves when no reader has more unread bytes than half of the limit for transient frames, or after 250 ms. */
   async room(): Promise<void> {
     const patience = performance.now() + PATIENCE_MS
     const half = this.#parts.limits.dropTransientBytes / 2

@@ -6,6 +6,6 @@ export interface Subscription {
   readonly secret: string
   readonly createdAt: number
   active: boolean
-  /** Deliveries that died since the last one that arrived. */
+  /** Dead deliveries since the last successful one. */
   deadInARow: number
 }

@@ -30,7 +30,7 @@ export interface Token {
   readonly secret: string
   readonly scopes: readonly Scope[]
   readonly createdAt: number
-  /** Null for the token that is there from the start, so that a long demonstration outlives 90 days of hurried clock. */
+  /** Null for the token that exists at the start: a test that advances the clock by 90 days can still use it. */
   readonly expiresAt: number | null
   revoked: boolean
 }

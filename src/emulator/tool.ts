@@ -57,7 +57,7 @@ const toolSchema = Type.Unsafe<Tool>({
 
 export const toolsSchema = Type.Array(toolSchema, { maxItems: 32 })
 
-/** The tools of a session that was created without `tools`: all networked tools of the sandbox. */
+/** For a session that was created without `tools`: all networked tools of the sandbox. */
 const DEFAULT_TOOLS: readonly Tool[] = NETWORKED.map((type) => ({ type }))
 
 /** The tools of a session as they are read. */

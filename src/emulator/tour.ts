@@ -15,7 +15,7 @@ export interface TourOptions {
   lookEveryMs?: number
 }
 
-/** The work that a tour starts, so that its follower knows when everything was seen. */
+/** The work that a tour starts: who follows the tour knows from it when everything has come. */
 export interface TourCounts {
   sessions: number
   messages: number

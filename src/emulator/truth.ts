@@ -13,7 +13,7 @@ export interface LedgerEvent {
   turn_id: string | null
 }
 
-/** Everything that happened, in the emulator's own words whatever the profile. */
+/** Everything that happened, with the same names in every profile. */
 export interface LedgerView {
   now: number
   open_details: string

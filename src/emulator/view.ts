@@ -87,7 +87,7 @@ export function viewTurn(details: OpenDetails, turn: Turn): Fields {
   }
 }
 
-/** The item that an event of the transcript is read as. */
+/** The item for an event of the transcript. */
 export function viewItem(details: OpenDetails, event: PersistedEvent): Fields {
   return {
     object: 'item',
@@ -101,7 +101,7 @@ export function viewItem(details: OpenDetails, event: PersistedEvent): Fields {
   }
 }
 
-/** Derived from the event, because there may be very many. */
+/** Made from the event at each read, because there may be very many. */
 function itemId({ sessionId, seq }: PersistedEvent): string {
   return `item_${sessionId.slice(0, 8)}${seq.toString(16).padStart(10, '0')}`
 }

@@ -62,7 +62,7 @@ export class Webhooks {
     this.#subscriptions.set(subscription.id, subscription)
   }
 
-  /** Goes on with the deliveries that were pending when the emulator stopped, each at the time of its next attempt. */
+  /** Continues the deliveries that were pending when the emulator stopped, each at the time of its next attempt. */
   resume(deliveries: readonly Delivery[]): void {
     for (const delivery of deliveries) {
       const subscription = this.#subscriptions.get(delivery.subscriptionId)
@@ -71,7 +71,7 @@ export class Webhooks {
     }
   }
 
-  /** True if there was one. Its pending deliveries are dropped. */
+  /** False if it does not exist. Its pending deliveries are dropped. */
   remove(id: string): boolean {
     const subscription = this.#subscriptions.get(id)
     if (subscription !== undefined) this.#courier.abandon(subscription, 'the subscription was deleted')

@@ -28,7 +28,7 @@ export interface Snapshot {
   files: Map<string, WorkspaceFile>
 }
 
-/** Everything that a workspace is, so that another can go on in its place. */
+/** The complete state of a workspace: it is restored from this. */
 export interface WorkspaceRecord {
   state: WorkspaceState
   usedMs: number
@@ -54,7 +54,7 @@ export class Workspace {
   readonly #owner: WorkspaceOwner
   #idle: Timer | undefined
   #life: Timer | undefined
-  /** Time that it was up before `#since`. */
+  /** Running time before `#since`, milliseconds. */
   #usedMs = 0
   #since = 0
   #unpublished = new Set<string>()
@@ -73,8 +73,8 @@ export class Workspace {
     this.#owner = owner
   }
 
-  /** It is there, awake or asleep. */
-  get stands(): boolean {
+  /** It is running or paused. */
+  get exists(): boolean {
     return this.state === 'running' || this.state === 'paused'
   }
 
@@ -94,8 +94,8 @@ export class Workspace {
     return was === 'paused' ? 'resumed' : 'created'
   }
 
-  /** Nothing is at work in it any more: it pauses unless it is woken first. */
-  rest(): void {
+  /** The last work in it has ended: it pauses after a while without new work. */
+  idle(): void {
     if (this.state !== 'running') return
     this.#idle?.cancel()
     this.#idle = this.#clock.after(this.#limits.workspaceIdleMs, () => this.#pause())
@@ -122,7 +122,7 @@ export class Workspace {
     return this.snapshot
   }
 
-  /** It was lost before its end, with all its content. */
+  /** It is lost with all its content, before the end of its lifetime. */
   lose(): void {
     this.close()
     this.state = 'gone'
@@ -151,10 +151,10 @@ export class Workspace {
     this.#unpublished = new Set(record.unpublished)
     if (this.state !== 'running') return
     this.#live()
-    this.rest()
+    this.idle()
   }
 
-  /** The end of its lifetime, or of its host. */
+  /** Its lifetime has ended, or its host has stopped. */
   reclaim(): void {
     this.close()
     this.capture()

@@ -30,7 +30,7 @@ export interface World {
   readonly webhooks: Webhooks
   readonly ledger: Ledger
   readonly idempotency: Idempotency
-  /** Another one may be put in its place while it runs. */
+  /** May be replaced while the emulator runs. */
   scenario: Scenario
   /** Null: previews cannot be published. */
   readonly previewDomain: string | null

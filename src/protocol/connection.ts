@@ -3,7 +3,7 @@ import { NetworkFault } from '../std/errors.ts'
 import type { Clock, Timer } from '../std/ports.ts'
 import type { Frame } from './frame.ts'
 
-/** The service pings its streams every 15 s: three missed ones are a dead connection, milliseconds. */
+/** The service sends a ping every 15 s. After three missed pings the connection is dead. Milliseconds. */
 const SILENCE = 45_000
 /** How often the silence is checked: a timer for every chunk would cost more than the chunk. */
 const SILENCE_CHECKS = 9
@@ -12,10 +12,10 @@ const PING = 'ping'
 const LINE_KEPT = 16 * 1024 * 1024
 /** A line of more characters ends the connection. */
 const LINE_MAX = 16 * LINE_KEPT
-/** One frame, characters: more than one line gives. */
+/** Maximum characters of one frame: it may have several lines. */
 const FRAME_MAX = 2 * LINE_KEPT
 
-/** A line or frame that has no end. */
+/** A line or frame that is too long. */
 export class OversizedFrame extends NetworkFault {}
 
 interface FrameListener {
@@ -32,7 +32,7 @@ interface FrameListener {
 /** The service closed the connection, or the replay stopped at its limit and the rest has to be requested. */
 export type ConnectionEnd = 'closed' | 'replay_stop'
 
-/** One connection of a stream, read chunk by chunk as fast as its reader asks. */
+/** One connection of a stream. Its reader asks for each chunk. */
 export class StreamConnection {
   readonly #chunks: AsyncIterator<Uint8Array, unknown>
   readonly #abort: AbortController
@@ -54,9 +54,9 @@ export class StreamConnection {
   }
 
   /**
-   * Waits for the next chunk and reports the frames that became whole with it.
-   * @returns null: it goes on.
-   * @throws {NetworkFault} when it broke, was silent, or sent a frame without end.
+   * Waits for the next chunk and reports the frames that are complete with it.
+   * @returns null while the connection is open.
+   * @throws {NetworkFault} when it broke, was silent, or sent a frame that is too long.
    */
   async next(): Promise<ConnectionEnd | null> {
     const chunk = await this.#silence.next(this.#chunks)
@@ -78,7 +78,7 @@ export class StreamConnection {
   }
 }
 
-/** Makes frames of the bytes of one connection. */
+/** Parses the bytes of one connection into frames. */
 class FrameReader {
   readonly #parser: EventSourceParser
   readonly #decoder = new TextDecoder()
@@ -109,7 +109,7 @@ class FrameReader {
 
   /**
    * Reports the frames that are complete with this chunk.
-   * @throws {NetworkFault} for a line or a frame without end.
+   * @throws {NetworkFault} for a line or a frame that is too long.
    */
   read(chunk: Uint8Array): void {
     this.#parser.feed(this.#lines.cut(this.#decoder.decode(chunk, { stream: true })))
@@ -125,7 +125,7 @@ class LineCutter {
   /** Characters of the line that has begun. */
   #length = 0
 
-  /** The part of a chunk for the parser. @throws {NetworkFault} when a line has no end. */
+  /** The part of a chunk for the parser. @throws {NetworkFault} when a line is too long. */
   cut(text: string): string {
     const last = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r'))
     if (this.#length + text.length <= LINE_KEPT) {
@@ -152,8 +152,8 @@ class LineCutter {
 }
 
 /**
- * Ends a connection that sends nothing for 45 s while its reader waits. A reader that takes a minute over a chunk, because
- * its disk is slow, is not the service's silence.
+ * Ends a connection that sends nothing for 45 s while its reader waits. A reader that needs a minute for a chunk, because
+ * its disk is slow, does not count: the service is not silent then.
  */
 export class SilenceWatchdog {
   readonly #clock: Clock
@@ -190,7 +190,7 @@ export class SilenceWatchdog {
     this.#timer ??= this.#clock.after(SILENCE / SILENCE_CHECKS, () => this.#check())
   }
 
-  /** A chunk came, and is being read. */
+  /** A chunk came, and the reader works on it. */
   heard(): void {
     this.#waitsSince = null
   }

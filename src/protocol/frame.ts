@@ -4,7 +4,7 @@ import type { Hint } from '../core/hint.ts'
 /** A frame of the stream from the parser of Server-Sent Events. */
 export interface Frame {
   event: string | undefined
-  /** The `id:` line of this very frame, if it had one. */
+  /** The `id:` line of this frame, if it has one. */
   id: string | undefined
   data: string
 }

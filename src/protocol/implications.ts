@@ -26,7 +26,7 @@ export type WebhookEvent =
 /** By the name of a persisted frame; null: no state fact follows from it. */
 export const FRAME_IMPLICATIONS = tableOf<PersistedEvent, Implication | null>({
   'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
-  // Artifacts that settle at once are in the same read.
+  // If the artifacts are final at once, the same read shows them.
   'turn.ended': { scope: 'turns', delay: 60, subject: 'turn.final' },
   'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
   'approval.requested': { scope: 'session', delay: 0, subject: 'action.required' },

@@ -11,9 +11,9 @@ const BACKOFF = { base: 1000, max: 60_000 }
 
 /** The result of a connection. */
 export interface Brought {
-  /** Any data that was kept. */
+  /** Whether any data was kept. */
   anything: boolean
-  /** The next connection begins at a later seq. */
+  /** Whether the next connection begins at a later seq. */
   moved: boolean
 }
 

@@ -8,13 +8,13 @@ import { ResumePoint } from './resume-point.ts'
 export interface ConnectOptions {
   /** The last seq that was kept; null: none was. */
   last: string | null
-  /** What comes before it is not wanted; null: no bound. */
+  /** The first seq to request; earlier ones are skipped. null: no limit. */
   first?: string | null
   /** The cursor with which a stream without one begins; null: live frames only. */
   start?: string | null
   /** Ends the connection. */
   abort: AbortController
-  /** @throws whatever says why it was refused. */
+  /** @throws the reason of a refusal. */
   open: (cursor: string | null, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
   /** @returns the `from_seq` of a frame that says that the replay stopped; null for any other. */
   onFrame: (frame: Frame) => string | null
@@ -82,7 +82,7 @@ export class ResumableStream {
     this.#policy.left()
   }
 
-  /** The rest of a stopped replay is not wanted, or is in a replay from the beginning. */
+  /** The rest of a stopped replay is not needed, or a replay from the beginning has it. */
   forget(): void {
     this.#point.forget()
   }

@@ -1,6 +1,6 @@
 /**
- * Milliseconds after its end when a connection holds no stream slot any more: the service frees the
- * slot about 4.5 seconds after the client left (rule LIM-51).
+ * A connection holds its stream slot for this long after its end, milliseconds. The service frees the slot
+ * about 4.5 seconds after the client left (rule LIM-51).
  */
 export const SLOT_FREED = 5000
 

@@ -1,4 +1,5 @@
 import { pino, type DestinationStream, type Logger } from 'pino'
+import { StoreError } from '../core/store-error.ts'
 import type { Log } from '../std/ports.ts'
 
 export interface LogSettings {
@@ -34,9 +35,16 @@ export async function createLogger(
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: { paths: REDACTED, censor: '[redacted]' },
+      serializers: { err: serializeError },
     },
     { write: (line) => stream.write(withhold(line, secrets())) },
   )
+}
+
+/** pino adds the message of the cause to the message; a StoreError has it already. */
+function serializeError(error: Error): object {
+  const shown = pino.stdSerializers.err(error)
+  return error instanceof StoreError ? { ...shown, message: error.message } : shown
 }
 
 /** Loads the formatter for a terminal; a container does not need it. */

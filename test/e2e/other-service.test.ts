@@ -112,7 +112,7 @@ test('its replay stops, drops and frames without a session are taken as they are
   expect(order(app.delivered())).toEqual([])
 })
 
-test('an answer that it did not deliver is sent in its own words as a fresh turn', async () => {
+test('an answer that it did not deliver is sent in its own words as a follow-up message', async () => {
   await using rig = await open({ stream: true, polling: false, webhooks: false })
   const { service } = rig
   const program = await rig.start()

@@ -266,7 +266,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   })
 
   // [fault tool-4]
-  test('not_delivered is sent as a fresh turn with the same information', async () => {
+  test('not_delivered is sent as a follow-up message with the same information', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ not_delivered: 1 })
     const session = await rig.client.start(CALL)
@@ -359,7 +359,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     await assertWhole(rig, { tools: ['lookup_order'] })
   })
 
-  test('a fresh turn whose reply is lost is not sent twice', async () => {
+  test('a follow-up message whose reply is lost is not sent twice', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 1 })
     const session = await rig.client.create()

@@ -18,14 +18,14 @@ describe.for(PROFILES)('a service that describes no idempotency header (%s)', (d
     })
 
   // Four lost replies made it take the message five times.
-  test('takes a fresh turn once, however many replies are lost', async () => {
+  test('takes a follow-up message once, however many replies are lost', async () => {
     await using rig = await open()
     const { promise: armed, resolve: arm } = Promise.withResolvers<object>()
     rig.app.run = () => armed
     const session = await rig.client.start(CALL)
     rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 4 })
     arm({ body: 'tea' })
-    await until('fresh turn', () => rig.emulator.ledger().messages.length === 2)
+    await until('follow-up message', () => rig.emulator.ledger().messages.length === 2)
     // Its turn hangs without the answer, and the message waits behind it.
     if (details === 'b') await rig.client.cancel(session)
     const event = await rig.event('call.not_delivered')

@@ -32,17 +32,17 @@ npm run simulate -- --seed S [--mode safety|liveness] [--faults LIST]
 npm run simulate -- --exhaustive [--pairs N|all] [--only NAME]
 npm run simulate -- --mutants [--seeds N] [--only NAME] [--write]
 
-  --seeds N       so many seeds, 1000 by default
-  --minutes M     instead: about so long
-  --seed S        the first of them, 1 by default; without the two above: this one alone, made short when it breaks
-  --mode MODE     safety: faults to the end; liveness, the default: then all must settle
-  --threads T     so many at the same time, as many as there are processors by default
-  --journal FILE  kept while it runs: the same command goes on from there
-  --faults LIST   in place of those that the seed draws, as a violation prints them
-  --scenario NAME in place of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
-  --exhaustive    each of these scenarios with a crash at each place, and with --pairs at so many pairs of places
-  --mutants       each planted bug, in a copy; --write: the table of them as well
-  --only NAME     only scenarios, or planted bugs, with NAME in their names, or in the files of their tests
+  --seeds N       number of seeds, 1000 by default
+  --minutes M     run for this long instead
+  --seed S        the first seed, 1 by default; alone: only this seed, made short if it violates an invariant
+  --mode MODE     safety: faults until the end; liveness, the default: faults stop, then everything must settle
+  --threads T     number of threads; by default one for each processor
+  --journal FILE  records progress: the same command continues from there
+  --faults LIST   the faults, as a violation prints them, in place of those that the seed draws
+  --scenario NAME the scenario, in place of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
+  --exhaustive    each of these scenarios with a crash at each place, and with --pairs at this many pairs of places
+  --mutants       each planted bug, in a copy of the source; --write also writes their table
+  --only NAME     only scenarios or planted bugs with NAME in their names, or in the names of their test files
 `
 
 /** @throws {TypeError} on what is no option, no number or no name. */

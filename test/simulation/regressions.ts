@@ -118,7 +118,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a call whose action was found gone kept no pending fresh turn',
+    name: 'a call whose action was found gone kept no pending follow-up message',
     scenario: { ...fixed('an answer that is not delivered'), faultsUntil: 20_000 },
     steps: [[0, 'before', 'service message', 'bad_gateway']],
   },
@@ -877,7 +877,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'without a key a fresh turn that came late was sent again',
+    name: 'without a key a follow-up message that came late was sent again',
     scenario: story([{ do: 'call', calls: [{ ...CALL, held: false }] }], {
       absent: ['idempotency header'],
       faultsUntil: 60_000,
@@ -886,7 +886,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'http message', 'slow']],
   },
   {
-    name: 'without a key a fresh turn that waited behind another was sent again',
+    name: 'without a key a follow-up message that waited behind another was sent again',
     scenario: story(
       [
         { do: 'call', calls: [{ ...CALL, held: false }] },
@@ -898,7 +898,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     // A crash between the message and its reply, no idempotency header, an answer that was not delivered: few seeds draw all.
-    name: 'without a key a fresh turn whose reply a crash cut off was sent again after the restart',
+    name: 'without a key a follow-up message whose reply a crash cut off was sent again after the restart',
     scenario: story([{ do: 'call', calls: [{ ...CALL, held: false }] }], {
       absent: ['idempotency header'],
       faultsUntil: 60_000,
@@ -906,7 +906,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'after', 'http message', 'crash']],
   },
   {
-    name: 'a fresh turn whose reply was lost goes out again under its first key',
+    name: 'a follow-up message whose reply was lost goes out again under its first key',
     scenario: story([{ do: 'call', calls: [{ ...CALL, held: false }] }], { faultsUntil: 60_000 }),
     steps: [[1, 'after', 'http message', 'reset_reply']],
   },

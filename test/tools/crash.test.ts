@@ -110,7 +110,7 @@ describe('a crash', () => {
     expect(await world.facts()).toEqual(['call.answered'])
   })
 
-  it('between not_delivered and the fresh turn: the fresh turn is sent', async () => {
+  it('between not_delivered and the follow-up message: the follow-up message is sent', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'
     world.service.message = never

@@ -515,7 +515,7 @@ describe('an answer', () => {
     expect(world.trace.slice(0, world.trace.lastIndexOf('post'))).not.toContain('read')
   })
 
-  it('that was not delivered is sent as a fresh turn before anybody hears of it', async () => {
+  it('that was not delivered is sent as a follow-up message before anybody hears of it', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'
     await world.found()
@@ -537,7 +537,7 @@ describe('an answer', () => {
   })
 
   // Seed 4521. No other read reported that the session was deleted.
-  it('has its session read again when that is gone for the fresh turn', async () => {
+  it('has its session read again when that is gone for the follow-up message', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'
     world.service.message = () => {
@@ -550,7 +550,7 @@ describe('an answer', () => {
     expect(world.hints.at(-1)).toMatchObject({ sessionId: 'ses_1', scope: 'session' })
   })
 
-  it('sends a fresh turn again under the same key when it had no reply', async () => {
+  it('sends a follow-up message again under the same key when it had no reply', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'
     let tries = 0
@@ -751,7 +751,7 @@ describe('an answer', () => {
     })
   })
 
-  it('that was not delivered keeps its pending fresh turn when a read finds the action gone', async () => {
+  it('that was not delivered keeps its pending follow-up message when a read finds the action gone', async () => {
     const world = toolWorld()
     world.service.reply = (callId) => {
       world.service.waiting.delete(callId)

@@ -56,7 +56,7 @@ interface Modules {
 
 const NOTHING: Modules = { tools: [], warnings: [] }
 
-/** The content of the modules, or the reason why they cannot be used, in the words of `run`. */
+/** The content of the modules, or the reason why they cannot be used, as `run` reports it. */
 async function readModules(config: Config): Promise<Modules | string> {
   offerOwnPackage()
   const { loadSpecs } = await import('../../sidecar/specs.ts')

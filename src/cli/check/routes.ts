@@ -26,7 +26,7 @@ export function checkRoutes(config: Config, { status, body, fault }: Answer): Fi
         ? ok('discovery', `${found} of ${count(entries.length, 'route')} known`)
         : warn(
             'discovery',
-            `/v1/openapi.json ${fault ?? `answered ${status} and describes nothing`}`,
+            `/v1/openapi.json ${fault ?? `answered ${status}, but describes no route`}`,
             'set the needed routes in service.routes; features without a route are off',
           ),
       ...entries.map(([name, route]) =>

@@ -45,7 +45,7 @@ function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
   if (status !== 200 || body['object'] !== 'health') {
     return fail(
       'service',
-      `${service.baseUrl}/v1/health answered ${status} and no health`,
+      `${service.baseUrl}/v1/health answered ${status}, but not as the service does`,
       'correct service.base_url: is that the Agent Session Service?',
     )
   }
@@ -100,7 +100,11 @@ function subscriptionFinding({ status, body, fault }: Answer, url: string): Find
     return ok('webhooks', `no subscription for ${url} yet: the sidecar creates one when it starts`)
   const id = stringOf(ours['id']) ?? ''
   return ours['active'] === false
-    ? warn('webhooks', `subscription ${id} was given up`, 'start the sidecar: it creates a new one')
+    ? warn(
+        'webhooks',
+        `the service no longer uses subscription ${id}: its deliveries failed`,
+        'start the sidecar: it creates a new one',
+      )
     : ok('webhooks', `subscription ${id} is active`)
 }
 

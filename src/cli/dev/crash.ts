@@ -22,11 +22,11 @@ import { startGateway, type Gateway } from './crash-gateway.ts'
 import { startService, TOKEN } from './parts.ts'
 
 const TOOL = 'refund_order'
-/** Milliseconds until each moment must have come. */
+/** Each moment must come within this time, milliseconds. */
 const PATIENCE = 30_000
-/** How long each moment lasts before the kill, as a tool takes its time. Milliseconds. */
+/** How long each moment lasts before the kill, milliseconds: a real tool takes time, too. */
 const HOLD = 300
-/** The last page of everything is enough: this scenario makes some twenty facts. */
+/** One page is enough: this scenario makes about twenty facts. */
 const ALL = 1000
 
 /**
@@ -112,7 +112,7 @@ function callText({ callId, state, attempts, result, outcome }: Call): string {
 
 function answersText(emulator: Emulator, callId: string): string {
   const taken = answersOf(emulator, callId)
-  return `has taken ${count(taken.length, 'answer')} of ${callId}`
+  return `accepted ${count(taken.length, 'answer')} of ${callId}`
 }
 
 function answersOf(emulator: Emulator, callId: string) {
@@ -129,7 +129,7 @@ interface Verdict {
   text: string
 }
 
-/** The end, as the store, the service and the app know it. */
+/** The result, read from the store, the service and the app. */
 async function verdicts(end: {
   folder: string
   callId: string
@@ -234,7 +234,7 @@ async function writeConfig(
 }
 
 interface Child {
-  /** SIGKILL, after a moment: the process gets no chance to write anything. */
+  /** SIGKILL, after a moment: the process cannot write anything more. */
   kill(): Promise<void>
   stop(): Promise<void>
 }

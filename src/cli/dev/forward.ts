@@ -83,7 +83,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
 function howToSend(baseUrl: string): string[] {
   const body = JSON.stringify({ input: { text: 'call lookup_order {"order_id":"42"}\nsay {{last}}' } })
   return [
-    'Send a message: with --send, from your app, or so (each line is a step of the agent; `help` lists them):',
+    'Send a message with --send, from your app, or with this command. Each line is a step of the agent; `help` lists the steps:',
     `  curl -sS ${baseUrl}/v1/sessions -H 'Authorization: Bearer ${TOKEN}' -H 'Content-Type: application/json' -d '${body}'`,
   ]
 }
@@ -95,7 +95,7 @@ function planOf(scenario: Scenario, send: string | undefined): Scenario {
   return { ...scenario, sessions: [...(scenario.sessions ?? []), ...sent] }
 }
 
-/** Plays the scenario again, in new sessions, whenever its file has changed. A faulty file is reported; the last one stays. */
+/** Plays the scenario again, in new sessions, whenever its file has changed. A file with faults is reported, and not played. */
 function replayOnChange(
   { terminal }: Context,
   emulator: Emulator,
@@ -109,7 +109,7 @@ function replayOnChange(
     terminal.err(terminal.paintErr('dim', `${file} has changed: playing it again\n`))
     await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario })
   }
-  // The folder: an editor may put a new file in the place of the old one.
+  // Watches the folder, because some editors replace the file instead of writing into it.
   const watcher = watch(path.dirname(path.resolve(file)), (_event, name) => {
     if (name !== path.basename(file)) return
     clearTimeout(timer)

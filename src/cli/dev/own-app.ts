@@ -37,7 +37,7 @@ export async function ownApp(options: ForwardOptions, env: Context['env']): Prom
   return { url: forwardTo, tools, events, secret: await keepSecret(secretFile), secretFile }
 }
 
-/** So many attempts that everything waits while the user corrects the app. */
+/** Enough attempts for the time in which the user corrects the app. */
 const PATIENT = { attempts: 1000, max: '15s' }
 
 export function configOf({ url, tools, events, secret }: OwnApp): Pick<ConfigInput, 'handlers' | 'tools'> {
@@ -47,7 +47,7 @@ export function configOf({ url, tools, events, secret }: OwnApp): Pick<ConfigInp
   }
 }
 
-/** In the user's folder for settings: the app's environment stays the same from run to run. */
+/** In the user's folder for settings, so that the app needs no new secret for each run. */
 function usersSecretFile(env: Context['env']): string {
   const given = env['XDG_CONFIG_HOME'] ?? ''
   const base = path.isAbsolute(given) ? given : path.join(homedir(), '.config')

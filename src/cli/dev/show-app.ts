@@ -28,7 +28,7 @@ export interface AppShow {
 export function showApp({ terminal, env }: Context, app: OwnApp): AppShow {
   const { paint, width } = terminal
   const screen = { start: null, width, paint }
-  /** Causes that were shown, by target; a success forgets them. */
+  /** Causes that were shown, by target; a success removes them. */
   const shown = new Map<string, string>()
   const note = ({ cause, fix }: Advice): void =>
     terminal.out(`  ${paint('yellow', '!')} ${cause}\n    ${paint('dim', 'fix:')} ${asTyped(fix, env)}\n`)
@@ -39,7 +39,7 @@ export function showApp({ terminal, env }: Context, app: OwnApp): AppShow {
 
   /** Names the sidecar in a command, where the command does not find it. */
   let address = ''
-  /** What came before the start was reported. */
+  /** Records that came before the start was reported. */
   let early: DevRecord[] | null = []
   return {
     started(forwarding) {
@@ -95,7 +95,7 @@ function isAccepted(record: CallbackDone | RunFailed): boolean {
   return outcome === 'delivered' || outcome === 'deferred'
 }
 
-/** The first line to paste into an app: it verifies a callback or a function call. */
+/** The line that verifies a callback or a function call, to paste into an app. */
 const VERIFY = {
   node: "import { verifyCallback, verifyToolCall } from 'agent-session-sidecar'; const message = (request.headers['idempotency-key'] ? verifyToolCall : verifyCallback)({ headers: request.headers, body, secrets: [process.env.CALLBACK_SECRET] })",
   python:

@@ -109,7 +109,7 @@ function handlerNeeds(handler: JsonObject, now: number): Need[] {
   return needs
 }
 
-/** A handler that answers, but does not accept: an attempt of a pending delivery has the reason. */
+/** A handler that answers, but does not accept; the reason is in an attempt of a pending delivery. */
 function refusalNeeds(handler: JsonObject, { pending }: Seen): Need[] {
   const name = field(handler, 'name')
   const failed = pending.find((one) => field(one, 'handler') === name && rowsOf(one, 'attempts').length > 0)

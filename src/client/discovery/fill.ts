@@ -9,7 +9,7 @@ export type Named = 'session' | 'turn' | 'call' | 'webhook' | 'artifact' | 'cred
 
 export type Ids = Partial<Record<Named, string>>
 
-/** In the order of the search: a path may contain several. "Returns" are no turns, a "callback" is no call. */
+/** In the order of the search: a path may contain several. "returns" must not match turn, nor "callback" call. */
 const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['turn', /^turns?(id)?$/],
   ['call', /^(call|action)s?(id)?$/],
@@ -21,7 +21,7 @@ const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['agent', /^agents?(id)?$/],
 ]
 
-/** The parameters of paths that were filled: to find them costs more than all else of a request's path. */
+/** The parameters of each path, kept because finding them is the slowest part of filling a path. */
 const known = new BoundedMap<string, (Named | null)[]>(256)
 
 /** The path with its ids, each percent-encoded. A parameter of an unknown kind gets `otherwise`. */
@@ -58,7 +58,7 @@ function named(part: string): Named | null {
   return WORDS.find(([, pattern]) => words.some((word) => pattern.test(word)))?.[0] ?? null
 }
 
-/** `{toolCallId}`, `{tool_call_id}` and `tool-calls` are of three words, or two. */
+/** `{toolCallId}` and `{tool_call_id}` have three words, `tool-calls` has two. */
 function wordsOf(part: string): string[] {
   return part
     .replace(/([a-z])([A-Z])/g, '$1 $2')

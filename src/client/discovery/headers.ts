@@ -79,7 +79,7 @@ export function rateHeadersOf(api: OpenApi): RateHeaders {
 function kindOf({ name, description, numeric }: ResponseHeader): keyof RateHeaders | null {
   const about = /rate|limit|budget|quota|bucket/i
   if (!TOKEN.test(name) || /^retry-after$/i.test(name) || !about.test(`${name} ${description}`)) return null
-  // "X-RateLimit-Remaining" is the remaining number, not the limit.
+  // "X-RateLimit-Remaining" contains "limit" too, and is the remaining number.
   const said = [name, description].map((words) => words.replace(/rate[- ]?limit/gi, ''))
   for (const words of said) {
     const kind = KINDS.find(([kind, pattern]) => pattern.test(words) && !(kind === 'bucket' && numeric))

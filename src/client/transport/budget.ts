@@ -19,7 +19,7 @@ const WAITING_MAX = 1000
 const DEFAULT_WAIT = 1000
 /** The shortest wait, milliseconds: with `Retry-After: 0` requests would be repeated without end. */
 const WAIT_MIN = 100
-/** Added to each wait, up to this share of it or so long, so that replicas that were refused together do not return together. */
+/** A random part of each wait, up to this share or this long: replicas that were refused together return one by one. */
 const SPREAD = { share: 0.1, max: 60_000 }
 /** Bucket names that the service may invent before we stop remembering new ones. */
 const BUCKETS_MAX = 16
@@ -34,7 +34,7 @@ interface Bucket {
   name: string
   /** On the steady clock; 0 when open. */
   closedUntil: number
-  /** The wait that the service named, without the added part. */
+  /** The end of the wait that the service asked for, without the random part. */
   refusedUntil: number
   reopening: Timer | null
   /** Number of requests that may be under way while it opens again; Infinity when it is open. */
@@ -68,7 +68,7 @@ export class Budget {
     this.#options = options
   }
 
-  /** The bucket of an operation, as far as known: what its last answer named, else `fallback`. */
+  /** The bucket that the last answer to the operation named, or `fallback`. */
   bucketOf(operation: string, fallback: string): string {
     return this.#learned.get(operation) ?? fallback
   }
@@ -136,7 +136,7 @@ export class Budget {
     for (const bucket of this.#buckets.values()) this.#close(bucket, wait)
   }
 
-  /** Milliseconds for which every bucket stays closed; 0 when it is not so. */
+  /** Milliseconds for which every bucket stays closed; 0 if they are not. */
   get heldFor(): number {
     return Math.max(0, this.#held.until - this.#options.clock.steady())
   }
@@ -190,7 +190,7 @@ export class Budget {
     const { clock, random } = this.#options
     const until = clock.steady() + wait
     bucket.window = 1
-    // The requests that were under way with the first refused one are refused, too: the longest wait counts.
+    // Several requests under way are refused together: the longest wait counts.
     if (until <= bucket.refusedUntil) return
     const added = Math.min(SPREAD.share * wait, SPREAD.max) * random.next()
     bucket.refusedUntil = until
@@ -242,13 +242,13 @@ function waitOf(retryAfter: number | null): number {
   return Math.max(retryAfter ?? DEFAULT_WAIT, WAIT_MIN)
 }
 
-/** Most requests have the patience for a wait up to this, milliseconds; a longer one makes them fail. */
+/** Most requests wait up to this long, milliseconds; a longer wait makes them fail. */
 const LONG = 60_000
 
 interface Refused {
   operation: string
   error: ServiceError
-  /** What waits. */
+  /** The text for the log: which requests wait. */
   what: string
 }
 

@@ -5,10 +5,10 @@ import type { HttpReply } from '../../std/ports.ts'
 import { retryAfter } from '../../std/retry-after.ts'
 import { readJson } from '../../std/depth.ts'
 
-/** What we need of an answer to say what went wrong. */
+/** The parts of an answer that its error is made from. */
 export type Refusal = Pick<HttpReply, 'status' | 'headers' | 'body'>
 
-/** Characters kept of what the service said, for the log. */
+/** Characters kept of the service's message, for the log. */
 const MESSAGE_MAX = 500
 
 /**

@@ -23,13 +23,13 @@ export interface Call {
   body?: Json
   /** The body as text, in place of `body`. */
   text?: string
-  /** The same for every attempt at one effect. */
+  /** The idempotency value, the same for every attempt. */
   key?: string
   /** W3C trace context. */
   traceparent?: string
   /** Sends no token. */
   anonymous?: true
-  /** Doing it twice is doing it once, though it is no GET. */
+  /** Not a GET, but idempotent. */
   repeatable?: true
   /** Called before a retry of an attempt that may have had its effect. */
   onRepeat?: () => void
@@ -48,7 +48,7 @@ export interface StreamCall {
   headers: Record<string, string>
   /** Ends the body, too. */
   signal: AbortSignal
-  /** Closed by `rate_limit_exceeded`, where it is no rate bucket that was used up. */
+  /** The bucket that `rate_limit_exceeded` closes, if it means another limit than a rate. */
   bucket?: string
 }
 
@@ -59,7 +59,7 @@ export interface RequesterOptions {
   random: Random
   log: Log
   token: string
-  /** What discovery knows by now. */
+  /** The present result of discovery. */
   found: () => { idempotencyHeader: { name: string } | null; rateHeaders: RateHeaders }
   observe: ((seen: Observation) => void) | undefined
   onRetry: ((code: string) => void) | undefined
@@ -78,7 +78,7 @@ export interface Observation {
   seconds: number
 }
 
-/** The bucket that a request draws on, until an answer names another. */
+/** The bucket of a request, until an answer names another one. */
 function usualBucket(operation: string): string {
   return CREATES.has(operation) ? 'creation' : 'reads'
 }
@@ -87,14 +87,14 @@ const CREATES = new Set(['createSession', 'forkSession'])
 /** Bytes of an answer. A session is created with up to 16 MiB (rule LIM-02); its resource may be longer. */
 const ANSWER_MAX = 32 * 1024 * 1024
 const ATTEMPTS_MAX = 4
-/** Bytes of a refusal that are read where the body is read as it comes. */
+/** Bytes of an error that are read in place of a body that is read piece by piece. */
 const REFUSAL_MAX = 64 * 1024
 /** Between attempts, milliseconds. */
 const PAUSE = { base: 250, max: 5000 }
-/** Requests that wait for their turn; a program that has more has a leak. */
+/** Requests that may wait for a slot; a program with more of them has a leak. */
 const WAITING_MAX = 1000
 
-/** The token, and whether the service still takes it. A rejected one is never sent again (rule AUT-28). */
+/** The token, and whether the service still accepts it. A rejected token is never sent again (rule AUT-28). */
 export class Authorization {
   #token: string
   #accepted = true
@@ -125,7 +125,7 @@ export class Authorization {
     this.#set(true)
   }
 
-  /** `token` is the one that was sent: by now there may be another. */
+  /** The service rejected `token`. No effect if it was replaced meanwhile. */
   reject(token: string): void {
     if (token === this.#token) this.#set(false)
   }
@@ -141,7 +141,7 @@ export class Authorization {
   }
 }
 
-/** Every request to the service goes through here: who may send, when, how often, and what came of it. */
+/** Sends every request to the service: waits for slot and budget, retries, and reports the result. */
 export class Requester {
   readonly authorization: Authorization
   readonly budget: Budget
@@ -172,13 +172,13 @@ export class Requester {
 
   /**
    * @returns a 2xx answer.
-   * @throws {ServiceError} once it is certain, or patience or attempts are used up.
+   * @throws {ServiceError} when another attempt cannot help, or when patience or attempts are used up.
    */
   send(call: Call): Promise<HttpReply> {
     return this.persist(call, () => this.#once(call))
   }
 
-  /** The same for any way to send the request once: `once` may be `open`. */
+  /** The same with another way to send the request once, such as `open`. */
   async persist<T>(call: Call, once: () => Promise<T>): Promise<T> {
     const { clock, random, onRetry, log } = this.#options
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
@@ -196,7 +196,7 @@ export class Requester {
         const last = silent ? error.afterSilence() : error
         if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
-        // A closed budget is waited for in its own queue, in order, and counts as no failed attempt.
+        // A closed bucket is no failed attempt: the request waits in its queue, in order.
         const { code, unsent } = error
         const limited = unsent || code === 'rate_limit_exceeded' || code === 'directory_unavailable'
         if (!limited && ++failures >= ATTEMPTS_MAX) throw last
@@ -212,7 +212,7 @@ export class Requester {
   }
 
   /**
-   * Opens a GET whose body is read as it comes. It is sent once.
+   * Opens a GET whose body is read piece by piece. It is sent once.
    * @throws {ServiceError} unless the answer is a 2xx.
    */
   async open({ operation, path, headers, signal, bucket }: StreamCall): Promise<HttpStream> {
@@ -236,7 +236,7 @@ export class Requester {
     }
     this.#note(operation, stream, started)
     if (stream.status < 300) return stream
-    // A refusal has `timeout` to say why.
+    // The body of an error must come within `timeout`.
     const timer = clock.after(timeout, () => given.abort())
     const body = await textOf(stream)
     timer.cancel()
@@ -244,7 +244,7 @@ export class Requester {
     throw this.#refusal(operation, { status, headers: answered, body }, token, bucket)
   }
 
-  /** Fails whatever is under way or waits. */
+  /** Ends all running and waiting requests with an error. */
   stop(): void {
     this.#stop.abort(stopped())
     this.budget.stop(stopped())
@@ -267,13 +267,13 @@ export class Requester {
       let taken = false
       try {
         const run = async () => {
-          // The request came after the stop, or waited for its turn meanwhile.
+          // The client was stopped before the request was made, or while it waited for a slot.
           if (this.#stop.signal.aborted) throw stopped()
           return budget.wait(bucket) > 0 ? null : { reply: await once() }
         }
         const done = await this.#inTurn(run, call.signal)
         taken = done !== null
-        // The budget ran out while the request waited for its turn: it waits again, unsent.
+        // The bucket was closed while the request waited for a slot: it waits for the bucket again.
         if (done !== null) return done.reply
       } catch (error) {
         taken = error instanceof ServiceError && error.status !== 0 && error.code !== 'rate_limit_exceeded'
@@ -325,7 +325,7 @@ export class Requester {
     } catch (error) {
       if (!(error instanceof NetworkFault)) throw error
       this.#note(call.operation, null, started)
-      // It was on its way when we were stopped: the service may have acted on it.
+      // It was sent before the stop: the service may have processed it.
       throw this.#stop.signal.aborted ? stopped().afterSilence() : unanswered(error)
     }
   }
@@ -343,7 +343,7 @@ export class Requester {
     return headers
   }
 
-  /** Learns from an answer, whatever it says; null when none came. `started` is the steady clock. */
+  /** Reads clock, budget and metrics from any answer; null when none came. `started` is on the steady clock. */
   #note(operation: string, reply: Pick<HttpReply, 'status' | 'headers'> | null, started: number): void {
     const { clock, found, observe } = this.#options
     const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
@@ -353,7 +353,7 @@ export class Requester {
     this.budget.learn(operation, usualBucket(operation), reply.headers, found().rateHeaders)
   }
 
-  /** The error of an answer that is none of 2xx, with its consequences. `token` null: none was sent. */
+  /** The error of an answer outside 2xx; closes buckets and rejects the token as it says. `token` null: none was sent. */
   #refusal(operation: string, reply: Refusal, token: string | null, bucket?: string): ServiceError {
     const { authorization, budget } = this
     const { clock, log } = this.#options
@@ -377,7 +377,7 @@ function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
 }
 
-/** Why a call was ended by its own signal. Each call gets an error of its own, also where many end together. */
+/** The error of a call whose signal was aborted; a new one for each call. */
 export function ended(signal: AbortSignal): ServiceError {
   const reason: unknown = signal.reason
   if (reason instanceof ServiceError) {
@@ -393,7 +393,7 @@ export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Prom
   if (signal.aborted) throw ended(signal)
 }
 
-/** The start of a body, as far as it came. */
+/** The start of a body; shorter if the connection broke. */
 async function textOf(stream: HttpStream): Promise<string> {
   const body = new ByteBuffer(REFUSAL_MAX)
   try {

@@ -24,7 +24,7 @@ export function writeSession(file: DataFile, session: Session): SessionRecord {
   }
 }
 
-/** The fields of a session that its record alone contains. */
+/** The fields of a session that are only in its own record. */
 export function readSession(
   file: DataFile,
   record: SessionRecord,

@@ -96,7 +96,7 @@ function findArtifact(world: World, sessionId: string | undefined, id: string): 
   throw notFound('artifact', id)
 }
 
-/** A path that several turns published is in the archive once, as the last one left it. */
+/** If several turns published a path, the archive has it once, from the last turn. */
 function newestOf(artifacts: readonly Artifact[]): Artifact[] {
   return [...new Map(artifacts.map((artifact) => [artifact.path, artifact])).values()]
 }

@@ -22,7 +22,7 @@ export function forkOperations(details: OpenDetails): Operation[] {
       handle: ({ world, params, token }) => {
         const origin = findSession(world, params['session_id'])
         takeSlot(world)
-        const copied = origin.workspace.stands
+        const copied = origin.workspace.exists
         const files = copied
           ? [...origin.workspace.files].flatMap(([path, { bytes }]) =>
               bytes === null ? [] : [{ path, bytes }],

@@ -85,7 +85,7 @@ export function modelOperations(details: OpenDetails): Operation[] {
     operation({
       id: 'disconnectModel',
       ...details.disconnect,
-      summary: 'Give a connection up; its sessions move to another one',
+      summary: 'Remove a model connection; its sessions move to another one',
       access: 'credentials:write',
       cost: 'write',
       success: {

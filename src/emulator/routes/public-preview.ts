@@ -16,7 +16,7 @@ export function mountPublicPreviews(app: FastifyInstance, world: World): void {
     app.get(url, { constraints: { host } }, async (request, reply) => {
       const id = request.hostname.slice(0, -tail.length)
       const session = world.sessions.find(id)
-      if (session?.preview.publishedUrl == null || !session.workspace.stands) {
+      if (session?.preview.publishedUrl == null || !session.workspace.exists) {
         return reply.code(404).type('text/plain').send('Nothing is published here.\n')
       }
       visitWorkspace(world, session)

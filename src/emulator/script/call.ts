@@ -7,7 +7,7 @@ import { publishResult, type Scene } from './scene.ts'
 import type { FunctionCall } from '../step.ts'
 import { aborted } from './wait.ts'
 
-/** How long after a lost answer a turn gives up, if the profile lets it. */
+/** How long after a lost answer the turn fails, in a profile in which it fails. */
 const LOST_ANSWER_MS = 50
 
 /** Calls functions of the client, all at once, and waits for every answer. */
@@ -41,7 +41,7 @@ export function settled({ run }: Scene, raised: Raised): Promise<Resolution> {
   return Promise.race([raised.resolved, aborted(run.controller.signal)])
 }
 
-/** The function's declared deadline. A function that the session did not declare is called all the same, with none. */
+/** The deadline that the session declares for the function; null for a function that it does not declare. */
 function deadlineOf(session: Session, name: string): number | null {
   const tool = session.agent.tools?.find(
     (candidate) => candidate.type === 'function' && candidate.name === name,

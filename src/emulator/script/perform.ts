@@ -64,7 +64,7 @@ async function act(scene: Scene, step: Step): Promise<void> {
     case 'fail':
       throw new TurnEnd('failed', { code: step.code ?? 'agent_failed', message: step.reason })
     case 'cannot_start':
-      // The run has started: this step has an effect only as the first one.
+      // This step has an effect only as the first one: later, the run has started already.
       throw new TurnEnd('failed', { code: 'agent_failed', message: `cannot start: ${step.reason}` })
     case 'burst':
       return burst(scene, step.count, step.bytes)

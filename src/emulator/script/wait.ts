@@ -1,6 +1,6 @@
 import type { Scene } from './scene.ts'
 
-/** Waits, for ever when `ms` is null, until time passes, the turn is steered, or it ends. */
+/** Waits until `ms` have passed (null: without a limit), or until the turn is steered or ends. */
 export async function wait({ world, run }: Scene, ms: number | null): Promise<void> {
   const { signal } = run.controller
   const steered = new Promise<void>((resolve) => {

@@ -5,7 +5,7 @@ import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
 import { attributesOf, traceOf } from '../../core/tool.ts'
 import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
-import { mayHaveActed, RETRY, sendFreshTurn } from './fresh-turn.ts'
+import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /** After an answer that was taken, how long the session's next reading has to say that the action is gone, milliseconds. */
@@ -33,8 +33,7 @@ export async function answerCall(
   restarted: boolean,
 ): Promise<Progress> {
   const stage = stageOf(call)
-  if (stage === 'undelivered' || stage === 'resent')
-    return await sendFreshTurn(ports, policy, call, restarted)
+  if (stage === 'undelivered' || stage === 'resent') return await sendFollowUp(ports, policy, call, restarted)
   const { result } = call
   if (result === null) return SUPERSEDED
   if (stage === 'accepted') return await confirm(ports, call, restarted)
@@ -115,7 +114,7 @@ async function accepted(
     const undelivered = transition(call, event)
     const noted = await write(ports, call, event, { hints })
     if (undelivered === null || noted.kind !== 'due') return noted
-    return await sendFreshTurn(ports, policy, undelivered, false)
+    return await sendFollowUp(ports, policy, undelivered, false)
   }
   // A word that has a meaning of ours is none of the service's.
   const outcome = word === null || word === 'refused' ? 'accepted' : word

@@ -302,7 +302,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     const progress = await closeGone(by, call, why, !ours.has(call.callId))
     gone.delete(call.callId)
     failures.delete(call.callId)
-    // A call whose fresh turn is not sent yet stays open, and remains ours: whether a message lacks its reply is known.
+    // A call whose follow-up message is not sent yet stays open, and remains ours: whether a message lacks its reply is known.
     if (why === 'deleted' || call.outcome !== 'not_delivered') ours.delete(call.callId)
     return progress
   }

@@ -81,7 +81,7 @@ export async function closeGone(
   if (why === 'deleted' && stage !== 'accepted')
     return await endCall(ports, call, { type: 'failed', outcome: 'cancelled' })
   switch (stage) {
-    // It is gone because it was not delivered: the fresh turn is still to be sent.
+    // It is gone because it was not delivered: the follow-up message is still to be sent.
     case 'undelivered':
     case 'resent':
       return SUPERSEDED

@@ -159,7 +159,7 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'the fresh turn is not pending once its action is gone',
+    'the follow-up message is not pending once its action is gone',
     'sidecar/tools/ledger.ts',
     "    case 'undelivered':\n    case 'resent':\n      return SUPERSEDED\n",
     "    case 'undelivered':\n    case 'resent':\n      return await endCall(ports, call, { type: 'failed', outcome: 'expired' })\n",

@@ -48,7 +48,7 @@ export class Endings {
     const { now } = agenda
     const left = this.#left.get(callId)
     const unwanted = this.#unwanted.get(callId) ?? Infinity
-    // A fresh turn is pending then, for as long as it takes.
+    // A follow-up message is pending then, for as long as it takes.
     if (state.calls.get(callId)?.notDelivered === true) return
     const late = (since: number): void =>
       trace.broken('prompt', `${callId} was closed ${Math.round(now - since)} ms after its action was gone`)

@@ -11,14 +11,14 @@ import { endCall, readAgain, write } from './ledger.ts'
 
 /**
  * The sandbox did not hold the call, and the agent continues without its result (rule ACT-21): a message with the
- * result starts a fresh turn.
+ * result starts a new turn.
  *
  * Four lost replies to this message once made the service accept it five times: it had no idempotency header. Without
  * that header, a message whose reply was lost is searched in the transcript. It is sent once more at most, and only
  * when it is certain that the first one did not arrive.
  */
 
-/** Backoff between posts, of answers and of fresh turns, milliseconds. */
+/** Backoff between posts, of answers and of follow-up messages, milliseconds. */
 export const RETRY = { base: 250, max: 60_000 }
 
 /** Whether the service may have accepted the request: there was no reply, or one that does not exclude it. */
@@ -53,7 +53,7 @@ const PAGE = 100
 /** Pages of one search: 1,000 items should reach back to the creation of the call. */
 const PAGES = 10
 
-export async function sendFreshTurn(
+export async function sendFollowUp(
   ports: ToolPorts,
   policy: AnswerPolicy,
   call: Call,
@@ -202,7 +202,7 @@ async function searchItems({ service }: ToolPorts, call: Call): Promise<'there' 
   return 'unknown'
 }
 
-/** A user message without its text: it may be the fresh turn's. */
+/** A user message without its text: it may be the follow-up message's. */
 function isUnreadableMessage({ raw }: Item): boolean {
   return raw['role'] === 'user' && typeof raw['content'] !== 'string'
 }
