@@ -7,6 +7,14 @@ export const SESSIONS: readonly string[] = Array.from(
   (_, index) => `5e55109a-0000-4000-8000-${String(index + 1).padStart(12, '0')}`,
 )
 
+/** When the sessions of a store that has grown ended. */
+export const OLD_AT = 1_763_701_200_000
+
+/** From 1. */
+export function oldSessionId(number: number): string {
+  return `9e550000-0000-4000-8000-${String(number).padStart(12, '0')}`
+}
+
 /** Persisted events that are common within a turn, with what a payload of each may look like. */
 const EVENTS: readonly { type: string; payload: (text: string) => unknown }[] = [
   { type: 'agent.tool_call', payload: (text) => ({ toolName: 'shell', args: { command: text } }) },

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3'
 import { streamFactId } from '../../src/core/fact.ts'
 import { checksum } from '../../src/sidecar/store/sqlite/log.ts'
 import { knownMigrations, migrate } from '../../src/sidecar/store/sqlite/schema.ts'
+import { OLD_AT as AT, oldSessionId } from './frames.ts'
 import { DATA } from './workbench.ts'
 
 /** Facts of one session, all over the log. */
@@ -12,7 +13,6 @@ const FACTS_EACH = 100
 const TOGETHER = 50_000
 /** Each burst leaves its facts in the store; one that has grown by this much more than it should is built anew. */
 const OVERGROWN = 1.1
-const AT = 1_763_701_200_000
 const ATTEMPT = `{"at":${AT},"ms":3,"status":200}`
 const TEXT = 'work '.repeat(60)
 
@@ -21,6 +21,7 @@ export interface Grown {
   folder: string
   /** The seq after the last that was committed. */
   nextSeq: number
+  sessions: number
 }
 
 /** Whether `openGrown` finds one. */
@@ -42,7 +43,15 @@ export function openGrown(facts: number): Grown {
     build(storeIn(unfinished), facts)
     renameSync(unfinished, folder)
   }
-  return { folder, nextSeq: ask(folder, "SELECT value FROM checkpoints WHERE name = 'stream'") + 1 }
+  return {
+    folder,
+    nextSeq: ask(folder, "SELECT value FROM checkpoints WHERE name = 'stream'") + 1,
+    sessions: sessionsOf(facts),
+  }
+}
+
+function sessionsOf(facts: number): number {
+  return Math.max(1, Math.floor(facts / FACTS_EACH))
 }
 
 function storeIn(folder: string): string {
@@ -82,14 +91,10 @@ function build(file: string, facts: number): void {
   database.pragma('synchronous = OFF')
   database.pragma('cache_size = -1000000')
   migrate(database)
-  addSessions(database, Math.max(1, Math.floor(facts / FACTS_EACH)))
-  addFacts(database, facts, Math.max(1, Math.floor(facts / FACTS_EACH)))
+  addSessions(database, sessionsOf(facts))
+  addFacts(database, facts, sessionsOf(facts))
   database.prepare('INSERT INTO checkpoints (name, value) VALUES (?, ?)').run('stream', String(facts))
   database.pragma('journal_mode = WAL')
-}
-
-function sessionId(number: number): string {
-  return `9e550000-0000-4000-8000-${String(number).padStart(12, '0')}`
 }
 
 /** Idle sessions with one settled turn each, and the lane of each, in which nothing is pending. */
@@ -105,7 +110,7 @@ function addSessions(db: Database.Database, count: number): void {
   )
   const lane = db.prepare('INSERT INTO lanes (id, handler, key, pending, due_at) VALUES (?, 1, ?, 0, 0)')
   inSteps(db, count, (index) => {
-    const id = sessionId(index)
+    const id = oldSessionId(index)
     const times = { created_at: AT, updated_at: AT }
     const about = {
       title: 'Bench',
@@ -136,7 +141,7 @@ function addFacts(db: Database.Database, count: number, sessions: number): void 
   )
   inSteps(db, count, (pos) => {
     const lane = (pos % sessions) + 1
-    const session = sessionId(lane)
+    const session = oldSessionId(lane)
     const turn = `turn_${lane}`
     const seq = String(pos)
     const at = AT + pos

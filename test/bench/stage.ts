@@ -6,8 +6,8 @@ import { Subject } from './subject.ts'
 
 /** Longest that a run may take to deliver everything, milliseconds. */
 export const PATIENCE = 120_000
-/** Longest until a stream is open, milliseconds. */
-const CONNECTING = 20_000
+/** Longest until a stream is open or all sessions are listed, milliseconds. */
+const CONNECTING = 60_000
 
 const Received = Type.Object({
   missing: Type.Integer(),
@@ -51,8 +51,8 @@ export class Stage {
    * Makes `count` frames ready, with seqs from `first`: to be sent on command, or as the replay for
    * a client that connects with a cursor.
    */
-  async load(count: number, { replay = false, first = 1 } = {}): Promise<void> {
-    await this.source.do('load', { frames: count, replay, first })
+  async load(count: number, { replay = false, first = 1, oldSessions = 0 } = {}): Promise<void> {
+    await this.source.do('load', { frames: count, replay, first, oldSessions })
     await this.receiver.do('expect', { frames: count, first })
   }
 
@@ -68,6 +68,11 @@ export class Stage {
     const subject = await Subject.start(folder, config, nodeOptions)
     await connected(this.source)
     return subject
+  }
+
+  /** All sessions of the service were listed to the sidecar. */
+  async listed(): Promise<void> {
+    await answers(this.source, 'listed')
   }
 
   async startBaseline(startFrom: 'now' | 'beginning'): Promise<Child> {
@@ -97,9 +102,13 @@ export class Stage {
 
 /** Waits until the stream of `service` has a reader. */
 export async function connected(service: Child): Promise<void> {
+  await answers(service, 'connected')
+}
+
+async function answers(child: Child, question: 'connected' | 'listed'): Promise<void> {
   const limit = performance.now() + CONNECTING
-  while (!(await service.ask('connected', Type.Boolean()))) {
-    if (performance.now() > limit) throw new Error('the stream was not opened')
+  while (!(await child.ask(question, Type.Boolean()))) {
+    if (performance.now() > limit) throw new Error(`the service is not ${question}`)
     await pause(10)
   }
 }

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { listen } from '../../support/listen.ts'
 import { now } from '../clock.ts'
-import { encodeFrame, SESSIONS } from '../frames.ts'
+import { encodeFrame, OLD_AT, oldSessionId, SESSIONS } from '../frames.ts'
 import { serve } from './serve.ts'
 
 /** A service that costs as little as can be: frames are encoded beforehand, sessions are idle and have no turns. */
@@ -20,12 +20,17 @@ const Load = Type.Object({
   first: Type.Integer(),
   /** Whether a reader with a cursor gets them at once, as a replay. */
   replay: Type.Boolean(),
+  /** Sessions that ended long ago. */
+  oldSessions: Type.Integer(),
 })
 const Pace = Type.Object({ perSecond: Type.Number() })
 
 let frames: Buffer[] = []
 let replay = false
+let oldSessions = 0
 let stream: ServerResponse | null = null
+/** The last page of the list of sessions was sent. */
+let listed = false
 
 const listening = await listen(handle)
 
@@ -35,11 +40,14 @@ serve({
     const load = Value.Parse(Load, argument)
     frames = Array.from({ length: load.frames }, (_, index) => encodeFrame(load.first + index))
     replay = load.replay
+    oldSessions = load.oldSessions
+    listed = false
     stream?.destroy()
     stream = null
     globalThis.gc?.()
   },
   connected: () => stream !== null,
+  listed: () => listed,
   send,
   async pace(argument) {
     const { perSecond } = Value.Parse(Pace, argument)
@@ -80,9 +88,9 @@ function drained(reader: ServerResponse): Promise<void> {
 }
 
 function handle(request: IncomingMessage, response: ServerResponse): void {
-  const [path = ''] = (request.url ?? '').split('?')
+  const { pathname: path, searchParams } = new URL(request.url ?? '', 'http://service')
   if (path === '/v1/events') return open(request, response)
-  const body = bodyOf(path)
+  const body = path === '/v1/sessions' ? sessionsAfter(searchParams) : bodyOf(path)
   response.writeHead(body === null ? 404 : 200, { 'content-type': 'application/json' })
   response.end(JSON.stringify(body ?? { error: { code: 'not_found', message: path, request_id: 'req_1' } }))
 }
@@ -101,24 +109,46 @@ function open(request: IncomingMessage, response: ServerResponse): void {
 function bodyOf(path: string): unknown {
   if (path === '/v1/openapi.json') return DESCRIPTION
   if (path === '/v1/health') return HEALTH
-  if (path === '/v1/sessions') return list(SESSIONS.map(session))
   const [, id, part] = /^\/v1\/sessions\/([^/]+)(?:\/(turns|items))?$/.exec(path) ?? []
-  if (id === undefined || !SESSIONS.includes(id)) return null
-  return part === undefined ? session(id) : list([])
-}
-
-function list(data: unknown[]): unknown {
-  return { object: 'list', data, has_more: false, last_id: '' }
-}
-
-function session(id: string): unknown {
+  if (id === undefined || placeOf(id) >= SESSIONS.length + oldSessions) return null
   const at = Date.now() - REST
+  return part === undefined ? session(id, at - (at % REST)) : list([])
+}
+
+/** A page of all sessions: those of the frames, then the old ones. */
+function sessionsAfter(query: URLSearchParams): unknown {
+  // All are idle.
+  if (query.has('status')) return list([])
+  const after = query.get('after')
+  const known = SESSIONS.length + oldSessions
+  const begin = after === null ? 0 : placeOf(after) + 1
+  const end = Math.min(known, begin + Number(query.get('limit') ?? 20))
+  listed ||= end === known
+  const at = Date.now() - REST
+  const data = Array.from({ length: end - begin }, (_, index) => {
+    const id = SESSIONS[begin + index]
+    if (id !== undefined) return session(id, at - (at % REST))
+    return session(oldSessionId(begin + index - SESSIONS.length + 1), OLD_AT)
+  })
+  return list(data, end < known)
+}
+
+function placeOf(id: string): number {
+  const place = SESSIONS.indexOf(id)
+  return place === -1 ? SESSIONS.length + Number(id.slice(id.lastIndexOf('-') + 1)) - 1 : place
+}
+
+function list(data: { id: string }[], more = false): unknown {
+  return { object: 'list', data, has_more: more, last_id: data.at(-1)?.id ?? '' }
+}
+
+function session(id: string, at: number): { id: string } & Record<string, unknown> {
   return {
     object: 'session',
     id,
     status: 'idle',
     created_at: at,
-    updated_at: at - (at % REST),
+    updated_at: at,
     title: 'Bench',
     metadata: { order: '42' },
     agent: { model: 'demo' },
@@ -136,7 +166,8 @@ const HEALTH = {
   missing_scopes: [],
 }
 
-const READ = { responses: { 200: { description: 'Read.' } } }
+const PAGING = ['limit', 'after', 'status'].map((name) => ({ name, in: 'query' }))
+const READ = { parameters: PAGING, responses: { 200: { description: 'Read.' } } }
 const DESCRIPTION = {
   openapi: '3.1.0',
   info: { title: 'Bench', version: 'v1' },

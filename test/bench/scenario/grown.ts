@@ -13,13 +13,14 @@ export function grown(facts: number): Scenario {
     async open(bench) {
       const stage = await Stage.open(bench)
       const count = bench.scaled(FRAMES)
-      const { folder, nextSeq } = openGrown(facts)
+      const { folder, nextSeq, sessions } = openGrown(facts)
       // What a burst leaves in the store is not delivered a second time: the next one goes on after it.
       let first = nextSeq
       const through = async (folder?: string): Promise<Figures> => {
-        await stage.load(count, { first })
+        await stage.load(count, { first, oldSessions: folder === undefined ? 0 : sessions })
         first += count
         await using subject = await stage.startSubject('now', { folder })
+        await stage.listed()
         const { from, to } = await sendBurst(stage)
         await subject.stop()
         return { [GROWN]: (count / (to - from)) * 1000 }
