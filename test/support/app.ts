@@ -47,6 +47,8 @@ export interface Exchange {
   signedWith: string[]
   /** The status that was sent in full; null while it goes on, or when it was cut. */
   answered: number | null
+  /** Steady milliseconds: when it was answered, or its connection closed; null while it goes on. */
+  endedAt: number | null
 }
 
 export interface Callback extends Exchange {
@@ -159,7 +161,9 @@ export class App implements AsyncDisposable {
       at: performance.now(),
       signedWith: [SECRET, NEXT_SECRET].filter((secret) => fits(secret, raw, request.headers)),
       answered: null,
+      endedAt: null,
     }
+    response.on('close', () => (exchange.endedAt = performance.now()))
     const nth = (this.#counts.get(`${name}/${id}`) ?? 0) + 1
     this.#counts.set(`${name}/${id}`, nth)
     const body = JSON.parse(raw) as unknown

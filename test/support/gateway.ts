@@ -13,6 +13,8 @@ export interface Passed {
   /** Of the answer, and when it began; null: none came. */
   reply: IncomingMessage['headers'] | null
   answeredAt: number | null
+  /** When the answer was sent in full, or the connection closed; null while it goes on. */
+  endedAt: number | null
 }
 
 /** `reset` cuts the connection; undefined lets the request through. */
@@ -48,7 +50,9 @@ export class Gateway implements AsyncDisposable {
       body: '',
       reply: null,
       answeredAt: null,
+      endedAt: null,
     }
+    response.on('close', () => (entry.endedAt = performance.now()))
     this.passed.push(entry)
     const said = await this.intercept(request)
     if (said === 'reset') return void request.socket.resetAndDestroy()

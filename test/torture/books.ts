@@ -46,9 +46,40 @@ export interface TurnRow {
   raw: string | null
 }
 
-export const [PENDING, DELIVERED, DEAD] = [0, 1, 2] as const
+/** What the program stored, at one moment. */
+export interface Pages {
+  facts: FactRow[]
+  deliveries: DeliveryRow[]
+  calls: CallRow[]
+  sessions: SessionRow[]
+  turns: TurnRow[]
+  openActions: { call_id: string; session_id: string }[]
+  /** Secrets of the webhook subscriptions: these alone are kept here, and nowhere else. */
+  webhookSecrets: string[]
+  hinted: Set<string>
+  /** Of the stream; 0 before the first frame. */
+  cursor: number
+}
 
-/** The program's database, as SQL sees it: nothing of ours is asked. */
+/** The same on both engines. */
+export const QUERIES = {
+  facts: 'SELECT pos, id, type, session_id, turn_id, family, seq, body FROM facts ORDER BY pos',
+  deliveries: `SELECT f.id AS fact_id, f.type, h.name AS handler, f.session_id, d.status, d.attempts, d.log
+    FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler`,
+  calls: 'SELECT * FROM calls',
+  sessions: 'SELECT id, status, read_at, deleted_at FROM sessions',
+  turns: 'SELECT id, session_id, raw FROM turns',
+  openActions: `SELECT a.call_id, a.session_id FROM actions a LEFT JOIN sessions s ON s.id = a.session_id
+    WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`,
+  webhookSecrets: 'SELECT secret FROM subscriptions',
+  hinted: 'SELECT session_id FROM hints',
+  cursor: "SELECT value FROM checkpoints WHERE name = 'stream'",
+  pending: 'SELECT count(*) FROM deliveries WHERE status = 0',
+} as const
+
+export const [DELIVERED, DEAD] = [1, 2] as const
+
+/** The program's SQLite file, as SQL sees it: nothing of ours is asked. */
 export class Books implements Disposable {
   readonly #db: Database.Database
 
@@ -56,73 +87,36 @@ export class Books implements Disposable {
     this.#db = new Database(file, { readonly: true, fileMustExist: true })
   }
 
-  facts(): FactRow[] {
-    return this.#db
-      .prepare<[], FactRow>(
-        'SELECT pos, id, type, session_id, turn_id, family, seq, body FROM facts ORDER BY pos',
-      )
-      .all()
+  pages(): Pages {
+    return {
+      facts: this.#rows(QUERIES.facts),
+      deliveries: this.#rows(QUERIES.deliveries),
+      calls: this.#rows(QUERIES.calls),
+      sessions: this.#rows(QUERIES.sessions),
+      turns: this.#rows(QUERIES.turns),
+      openActions: this.#rows(QUERIES.openActions),
+      webhookSecrets: this.#db.prepare<[], string>(QUERIES.webhookSecrets).pluck().all(),
+      hinted: new Set(this.#db.prepare<[], string>(QUERIES.hinted).pluck().all()),
+      cursor: this.count(QUERIES.cursor),
+    }
   }
 
-  deliveries(): DeliveryRow[] {
-    return this.#db
-      .prepare<[], DeliveryRow>(
-        `SELECT f.id AS fact_id, f.type, h.name AS handler, f.session_id, d.status, d.attempts, d.log
-         FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler`,
-      )
-      .all()
-  }
-
-  calls(): CallRow[] {
-    return this.#db.prepare<[], CallRow>('SELECT * FROM calls').all()
-  }
-
-  sessions(): SessionRow[] {
-    return this.#db.prepare<[], SessionRow>('SELECT id, status, read_at, deleted_at FROM sessions').all()
-  }
-
-  turns(): TurnRow[] {
-    return this.#db.prepare<[], TurnRow>('SELECT id, session_id, raw FROM turns').all()
-  }
-
-  openActions(): { call_id: string; session_id: string }[] {
-    return this.#db
-      .prepare<[], { call_id: string; session_id: string }>(
-        `SELECT a.call_id, a.session_id FROM actions a LEFT JOIN sessions s ON s.id = a.session_id
-         WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`,
-      )
-      .all()
-  }
-
-  hinted(): Set<string> {
-    return new Set(this.#db.prepare<[], string>('SELECT session_id FROM hints').pluck().all())
-  }
-
-  /** Of the stream; 0 before the first frame. */
-  cursor(): number {
-    const value = this.#db.prepare("SELECT value FROM checkpoints WHERE name = 'stream'").pluck().get()
-    return Number(value ?? 0)
-  }
-
-  /** Persisted frames that are stored, by seq. */
-  seqs(): Set<number> {
-    return new Set(
-      this.#db.prepare<[], string>('SELECT seq FROM facts WHERE seq IS NOT NULL').pluck().all().map(Number),
-    )
-  }
-
-  /** Secrets of the webhook subscriptions: these alone are kept here, and nowhere else. */
-  webhookSecrets(): string[] {
-    return this.#db.prepare<[], string>('SELECT secret FROM subscriptions').pluck().all()
+  /** Deliveries that are pending. */
+  pending(): number {
+    return this.count(QUERIES.pending)
   }
 
   count(sql: string): number {
-    return this.#db.prepare<[], number>(sql).pluck().get() ?? 0
+    return Number(this.#db.prepare(sql).pluck().get() ?? 0)
   }
 
   /** What SQLite finds wrong with its own file; 'ok'. */
   check(): string {
     return String(this.#db.pragma('quick_check(1)', { simple: true }))
+  }
+
+  #rows<Row>(sql: string): Row[] {
+    return this.#db.prepare<[], Row>(sql).all()
   }
 
   [Symbol.dispose](): void {

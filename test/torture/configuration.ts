@@ -18,7 +18,7 @@ export interface Places {
   webhookPort: number
   adminPort: number
   adminToken: string
-  /** The SQLite file. */
+  /** `sqlite:…` or `postgres://…` */
   store: string
   /** False: only reports of the stream and webhooks are read. */
   polls: boolean
@@ -30,7 +30,7 @@ function configurationOf(places: Places): ConfigInput {
   const tool = { secret: SECRET, timeout: '1s', retry: { attempts: 3, base: '20ms', max: '200ms' } }
   return {
     service: { base_url: places.service, token_file: 'token' },
-    store: { url: `sqlite:${places.store}` },
+    store: { url: places.store },
     stream: { enabled: true, start_from: 'beginning' },
     webhooks: {
       enabled: true,

@@ -1,16 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { Books, DEAD, PENDING } from './books.ts'
+import { DEAD } from './books.ts'
 import type { Fault } from '../checker/history.ts'
 import { delivered, inOrder, notAhead, sameIds, signed, whole } from './oracle/callbacks.ts'
 import { closed, rightAnswers, runs, sameAnswers } from './oracle/calls.ts'
-import { gather, type Evidence } from './oracle/evidence.ts'
+import { gather, type Evidence, type Round } from './oracle/evidence.ts'
 import { agreed, busy, once } from './oracle/knowledge.ts'
 import { logged } from './oracle/log.ts'
-import { counters, gauges } from './oracle/metrics.ts'
-import { heeded } from './oracle/requests.ts'
-import { kept } from './oracle/secrets.ts'
+import { gauges } from './oracle/metrics.ts'
 import { resumeAll } from './weather.ts'
-import type { World } from './world.ts'
 
 /** Between two looks, milliseconds. */
 const LOOK = 250
@@ -24,12 +21,18 @@ const AT_REST = [busy, delivered, closed, agreed, gauges]
 /** What comes to be so once the dead letters were brought back. */
 const IN_THE_END = [...AT_REST, whole]
 
+export interface Verdict {
+  /** At the last look. */
+  evidence: Evidence
+  /** What is wrong: what waiting cannot change, and what it did not. */
+  faults: Fault[]
+}
+
 /**
  * Waits until everything rests and agrees, `patience` milliseconds at the most without anything being delivered. Dead letters are looked at and then
  * brought back, so that in the end everything was delivered.
- * @returns what is wrong: what waiting cannot change, and what it did not.
  */
-export async function judge(world: World, patience: number): Promise<Fault[]> {
+export async function judge(world: Round, patience: number): Promise<Verdict> {
   let limit = performance.now() + patience
   let least = Infinity
   let givenUp = performance.now() + GIVEN_UP
@@ -42,7 +45,7 @@ export async function judge(world: World, patience: number): Promise<Fault[]> {
       givenUp += GIVEN_UP
       await world.load.cancelAll().catch(() => undefined)
     }
-    const left = pendingIn(world)
+    const left = await world.pending()
     if (left < least) limit = performance.now() + patience
     least = Math.min(least, left)
     if (left > 0 && performance.now() < limit) {
@@ -64,23 +67,10 @@ export async function judge(world: World, patience: number): Promise<Fault[]> {
     if (pending.length === 0 || over) {
       const lasting = LASTING.flatMap((find) => find(evidence))
       count(evidence)
-      return [
-        ...world.violations,
-        ...lasting,
-        ...pending,
-        ...heeded(evidence),
-        ...(await kept(evidence)),
-        ...exact(evidence),
-      ]
+      return { evidence, faults: [...world.violations, ...lasting, ...pending] }
     }
     await pause(LOOK)
   }
-}
-
-/** Deliveries that are pending. */
-function pendingIn({ store }: World): number {
-  using books = new Books(store)
-  return books.count(`SELECT count(*) FROM deliveries WHERE status = ${PENDING}`)
 }
 
 /** The faults of the first that finds any: the others cost more and say the same. */
@@ -90,11 +80,6 @@ function first(finders: readonly ((evidence: Evidence) => Fault[])[], evidence: 
     if (faults.length > 0) return faults
   }
   return []
-}
-
-/** A killed program loses counts that it had not reported. */
-function exact(evidence: Evidence): Fault[] {
-  return evidence.world.sidecar.lives.length === 1 ? counters(evidence) : []
 }
 
 function count({ world, facts, deliveries, ledger, calls }: Evidence): void {

@@ -11,9 +11,12 @@ export interface Options {
   parallel: number
   /** `build`: build it first; `built`: what is in dist; `source`: src as it is. */
   program: 'build' | 'built' | 'source'
+  /** Processes on one PostgreSQL; null: one process on SQLite. */
+  replicas: number | null
 }
 
 export const USAGE = `npm run torture -- [--minutes M] [--kills N] [--seed S] [--rounds R] [--parallel P] [--built | --source]
+                   [--store postgres --replicas N]
 
   --minutes M   about so long: 3 by default; the last third goes to one life that is left alone
   --kills N     instead: as many rounds as it takes for N times SIGKILL
@@ -22,6 +25,8 @@ export const USAGE = `npm run torture -- [--minutes M] [--kills N] [--seed S] [-
   --parallel P  rounds at the same time, 2 by default
   --built       dist as it is, in place of a fresh build
   --source      the source as it is
+  --store S     sqlite (default) or postgres: several processes on one PostgreSQL, which it starts; one round at a time
+  --replicas N  with --store postgres: so many processes, 3 by default
 `
 
 /** @throws {TypeError} on what is no option, or no number. */
@@ -36,10 +41,14 @@ export function readOptions(args: readonly string[], now: number): Options {
       parallel: { type: 'string', default: '2' },
       built: { type: 'boolean', default: false },
       source: { type: 'boolean', default: false },
+      store: { type: 'string', default: 'sqlite' },
+      replicas: { type: 'string', default: '3' },
     },
   })
   const minutes = Number(values.minutes)
   if (!(minutes > 0)) throw new TypeError('--minutes must be a number above 0')
+  if (!['sqlite', 'postgres'].includes(values.store))
+    throw new TypeError('--store must be sqlite or postgres')
   return {
     minutes,
     seed: wholeNumber('seed', values.seed ?? String((now % 1_000_000) + 1)),
@@ -47,5 +56,6 @@ export function readOptions(args: readonly string[], now: number): Options {
     rounds: values.rounds === undefined ? null : wholeNumber('rounds', values.rounds),
     parallel: wholeNumber('parallel', values.parallel),
     program: values.source ? 'source' : values.built ? 'built' : 'build',
+    replicas: values.store === 'sqlite' ? null : wholeNumber('replicas', values.replicas),
   }
 }

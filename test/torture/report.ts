@@ -25,6 +25,8 @@ const GROUPS: readonly (readonly [title: string, prefix: string])[] = [
   ['ends of lives', 'killed by '],
   ['ended by itself', 'ended by itself with '],
   ['frozen', 'stopped by '],
+  ['partitions', 'partition from '],
+  ['database', 'database '],
   ['disk', 'disk '],
   ['token', 'token '],
   ['service', 'service killed'],
@@ -55,13 +57,13 @@ export function table(outcomes: readonly Outcome[], seconds: number): string {
 }
 
 /** What was wrong in a round, and how to look at it and play it again. */
-export function describeFaults({ seed, faults, folder }: Outcome): string {
+export function describeFaults({ seed, faults, folder }: Outcome, more = ''): string {
   const listed = faults.slice(0, 20).map(({ invariant, message }) => `  ${invariant}: ${message}`)
   return [
     `round ${seed}: ${faults.length} violations`,
     ...listed,
     `  kept in ${folder}`,
-    `  again: npm run torture -- --rounds 1 --seed ${seed}`,
+    `  again: npm run torture -- --rounds 1 --seed ${seed} ${more}`.trimEnd(),
   ].join('\n')
 }
 

@@ -5,6 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault } from '../checker/history.ts'
 import { judge } from './judge.ts'
 import { live } from './lives.ts'
+import { counters } from './oracle/metrics.ts'
+import { heeded } from './oracle/requests.ts'
+import { kept } from './oracle/secrets.ts'
 import { grows, restOf, watch, type Slope } from './steady.ts'
 import type { Tally } from './tally.ts'
 import { blow } from './weather.ts'
@@ -69,7 +72,7 @@ async function play(options: WorldOptions, act: (world: World) => Promise<Slope[
   let faults: Fault[]
   try {
     slopes = await act(world)
-    faults = [...(await judge(world, CALM)), ...grows(slopes)]
+    faults = [...(await judgeAll(world)), ...grows(slopes)]
   } catch (error) {
     const message = String(error instanceof Error ? error.stack : error)
     faults = [...world.violations, { invariant: 'round', message }]
@@ -80,6 +83,13 @@ async function play(options: WorldOptions, act: (world: World) => Promise<Slope[
   await world[Symbol.asyncDispose]()
   if (folder === null) await rm(world.folder, { recursive: true, force: true })
   return { seed: options.seed, faults, tally: world.tally, slopes, folder }
+}
+
+async function judgeAll(world: World): Promise<Fault[]> {
+  const { evidence, faults } = await judge(world, CALM)
+  // A killed program loses counts that it had not reported.
+  const exact = world.sidecar.lives.length === 1 ? counters(evidence) : []
+  return [...faults, ...heeded(world), ...(await kept(world, evidence)), ...exact]
 }
 
 /**

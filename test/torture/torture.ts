@@ -2,6 +2,7 @@ import { Chance } from '../simulation/chance.ts'
 import { programOf, type Build } from '../support/build.ts'
 import { readCommand } from '../support/command.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
+import { playReplicas } from './replicas/round.ts'
 import { describeFaults, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
 
@@ -15,6 +16,8 @@ import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
 const KILLS = 40
 /** The longest round of kills, milliseconds. */
 const LONGEST_ROUND = 300_000
+/** The same, of several processes. */
+const REPLICA_KILLS = 20
 /** Lives of the rounds of `--minutes`, milliseconds: mostly too short for anything, or long. */
 const LIVES = [600, 3000, 15_000]
 /** What of the minutes goes to the life that is left alone. */
@@ -29,7 +32,11 @@ if (import.meta.main) {
 async function main(): Promise<number> {
   const options = readCommand(USAGE, (args) => readOptions(args, Date.now()))
   const begun = performance.now()
-  const outcomes = await playAll(options, programOf(options.program))
+  const build = programOf(options.program)
+  const { replicas } = options
+  const outcomes = await (replicas === null
+    ? playAll(options, build)
+    : playReplicaRounds(options, { build, replicas }))
   process.stdout.write(`${table(outcomes, (performance.now() - begun) / 1000)}\n`)
   return outcomes.some(({ faults }) => faults.length > 0) ? 1 : 0
 }
@@ -72,6 +79,36 @@ async function playAll(options: Options, build: Build): Promise<Outcome[]> {
   return outcomes
 }
 
+/** One round after the other: the processes of one are enough for the machine. */
+async function playReplicaRounds(
+  { minutes, kills, rounds, seed: first }: Options,
+  world: { build: Build; replicas: number },
+): Promise<Outcome[]> {
+  const end = performance.now() + minutes * 60_000
+  const outcomes: Outcome[] = []
+  let wanted = kills ?? 0
+  for (let seed = first; ; seed++) {
+    const over = kills === null ? performance.now() >= end : wanted <= 0
+    if (rounds === null ? over : seed >= first + rounds) return outcomes
+    const chance = new Chance(seed, 'storm')
+    const outcome = await playReplicas(
+      { seed, ...world },
+      {
+        kills: kills === null ? null : Math.min(REPLICA_KILLS, wanted),
+        ms: chance.int(40_000, 80_000),
+        between: chance.pick([3000, 8000, 25_000]),
+        longest: chance.pick([5000, 40_000, 120_000]),
+      },
+    )
+    wanted -= killsOf(outcome)
+    outcomes.push(outcome)
+    process.stdout.write(`${progress(outcomes, { kills })}\n`)
+    if (outcome.faults.length === 0) continue
+    process.stdout.write(`${describeFaults(outcome, `--store postgres --replicas ${world.replicas}`)}\n`)
+    return outcomes
+  }
+}
+
 function stormOf(seed: number, kills: number | null): Storm {
   if (kills !== null) return { kills, ms: LONGEST_ROUND, longest: 600, early: 0.4 }
   const chance = new Chance(seed, 'storm')
@@ -82,7 +119,7 @@ function killsOf({ tally }: Outcome): number {
   return tally.get('killed by SIGKILL') + tally.get('killed by SIGKILL while starting')
 }
 
-function progress(outcomes: readonly Outcome[], { kills }: Options): string {
+function progress(outcomes: readonly Outcome[], { kills }: Pick<Options, 'kills'>): string {
   const done = outcomes.reduce((sum, outcome) => sum + killsOf(outcome), 0)
   const facts = outcomes.reduce((sum, { tally }) => sum + tally.get('facts'), 0)
   return `${outcomes.length} rounds, ${done}${kills === null ? '' : ` of ${kills}`} SIGKILLs, ${facts} facts`

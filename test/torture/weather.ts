@@ -121,7 +121,7 @@ async function killService(world: World): Promise<void> {
 }
 
 /** Every handler that is paused takes callbacks again. */
-export async function resumeAll(sidecar: Sidecar): Promise<void> {
+export async function resumeAll(sidecar: Pick<Sidecar, 'ask' | 'list'>): Promise<void> {
   const handlers = await sidecar.list('/api/handlers').catch(() => [])
   for (const { name, state } of handlers)
     if (state === 'paused') await sidecar.ask('POST', `/api/handlers/${String(name)}/resume`)

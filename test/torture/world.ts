@@ -8,6 +8,7 @@ import type { ProfileName } from '../support/client.ts'
 import { Gateway } from '../support/gateway.ts'
 import { freePort } from '../support/listen.ts'
 import { Chance } from '../simulation/chance.ts'
+import { Books, type Pages } from './books.ts'
 import { writeConfiguration } from './configuration.ts'
 import { openDisk, type Disk } from './disk.ts'
 import type { Fault } from '../checker/history.ts'
@@ -137,7 +138,7 @@ export class World implements AsyncDisposable {
         webhookPort,
         adminPort: admin.port,
         adminToken: admin.token,
-        store,
+        store: `sqlite:${store}`,
         polls: pollsIn(seed),
       },
       { token: token.token, library: build.library, canary },
@@ -171,6 +172,21 @@ export class World implements AsyncDisposable {
   /** Chance of its own for one concern. */
   draw(label: string): Chance {
     return new Chance(this.seed, label)
+  }
+
+  get logs(): readonly string[] {
+    return [path.join(this.folder, 'sidecar.log')]
+  }
+
+  async pages(): Promise<Pages> {
+    using books = new Books(this.store)
+    return books.pages()
+  }
+
+  /** Deliveries that are pending. */
+  async pending(): Promise<number> {
+    using books = new Books(this.store)
+    return books.pending()
   }
 
   violated(invariant: string, message: string): void {

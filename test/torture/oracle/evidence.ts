@@ -1,18 +1,32 @@
 import type { LedgerView } from '../../../src/emulator/index.ts'
-import { Books } from '../books.ts'
+import type { Pages } from '../books.ts'
 import type { World } from '../world.ts'
 
+/** What a round must have to be judged, on whichever store, with however many processes. */
+export type Round = Pick<
+  World,
+  | 'app'
+  | 'dead'
+  | 'gaps'
+  | 'gateway'
+  | 'load'
+  | 'mood'
+  | 'service'
+  | 'tally'
+  | 'violations'
+  | 'pages'
+  | 'pending'
+> & {
+  /** The process that is asked. */
+  sidecar: Pick<World['sidecar'], 'ask' | 'list'>
+  /** Files of the logs of all processes. */
+  logs: readonly string[]
+}
+
 /** Everything that is known of a round at one moment, by everybody who took part. */
-export interface Evidence {
-  world: World
+export interface Evidence extends Pages {
+  world: Round
   ledger: LedgerView
-  facts: ReturnType<Books['facts']>
-  deliveries: ReturnType<Books['deliveries']>
-  calls: ReturnType<Books['calls']>
-  sessions: ReturnType<Books['sessions']>
-  turns: ReturnType<Books['turns']>
-  openActions: ReturnType<Books['openActions']>
-  webhookSecrets: ReturnType<Books['webhookSecrets']>
   /** `/metrics` as text. */
   metrics: string
 }
@@ -20,20 +34,8 @@ export interface Evidence {
 /**
  * Asks the service, the program and its database. @throws {Error} while one of them is unreachable.
  */
-export async function gather(world: World): Promise<Evidence> {
+export async function gather(world: Round): Promise<Evidence> {
   const ledger = await world.service.ledger()
   const metrics = (await world.sidecar.ask('GET', '/metrics')).text
-  using books = new Books(world.store)
-  return {
-    world,
-    ledger,
-    facts: books.facts(),
-    deliveries: books.deliveries(),
-    calls: books.calls(),
-    sessions: books.sessions(),
-    turns: books.turns(),
-    openActions: books.openActions(),
-    webhookSecrets: books.webhookSecrets(),
-    metrics,
-  }
+  return { world, ledger, metrics, ...(await world.pages()) }
 }

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import type { Fault } from '../../checker/history.ts'
 import type { Evidence } from './evidence.ts'
 
@@ -9,9 +8,9 @@ const MISTAKES = new Set(['TypeError', 'ReferenceError', 'RangeError', 'SyntaxEr
 const UNEXPECTED = 'unexpected, and worth a report'
 
 /** No line of the log may show a bug of the program. */
-export function logged({ world: { folder } }: Evidence): Fault[] {
-  const lines = readFileSync(path.join(folder, 'sidecar.log'), 'utf8').split('\n')
-  return lines
+export function logged({ world: { logs } }: Evidence): Fault[] {
+  return logs
+    .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
     .filter((line) => line.includes(UNEXPECTED) || (line.includes('"stack"') && MISTAKES.has(typeOf(line))))
     .map((line) => ({ invariant: 'log', message: line.slice(0, 500) }))
 }

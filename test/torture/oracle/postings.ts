@@ -3,7 +3,7 @@ import type { Posting } from '../../checker/history.ts'
 import type { World } from '../world.ts'
 
 /** Every answer that reached the service whole, taken or not, in order. */
-export function postings({ gateway, service: { details } }: World): Posting[] {
+export function postings({ gateway, service: { details } }: Pick<World, 'gateway' | 'service'>): Posting[] {
   const end = details.paths.answer.replace(/^.*\}/, '')
   return gateway.passed
     .filter(({ method, path }) => method === 'POST' && path.endsWith(end))

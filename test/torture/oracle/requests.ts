@@ -1,7 +1,6 @@
 import type { Passed } from '../../support/gateway.ts'
 import type { Fault } from '../../checker/history.ts'
 import type { World } from '../world.ts'
-import type { Evidence } from './evidence.ts'
 
 /** An answer may take so long to be read, and a request that was on its way to arrive, milliseconds. */
 const SLACK = 1500
@@ -9,7 +8,7 @@ const SLACK = 1500
 const BEFORE = 3000
 
 /** I9. Where the line or the program itself was troubled meanwhile, the answer may never have been read. */
-export function heeded({ world }: Evidence): Fault[] {
+export function heeded(world: World): Fault[] {
   const { passed } = world.gateway
   return passed.flatMap((refusal, index) => {
     if (refusal.answeredAt === null) return []

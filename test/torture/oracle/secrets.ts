@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Fault } from '../../checker/history.ts'
+import type { World } from '../world.ts'
 import type { Evidence } from './evidence.ts'
 
 const ROUTES = [
@@ -20,7 +21,7 @@ const LISTS = ['/api/events', '/api/sessions', '/api/calls', '/api/deliveries']
  * I13: no secret is where people look, or in the database at all; those of the subscriptions are in the database alone, and
  * what a handler said in failing is with its delivery alone.
  */
-export async function kept({ world, ledger, webhookSecrets }: Evidence): Promise<Fault[]> {
+export async function kept(world: World, { ledger, webhookSecrets }: Evidence): Promise<Fault[]> {
   const { sidecar, folder, store, secrets, tally } = world
   const shown: [where: string, text: string][] = [
     ['the log', readFileSync(path.join(folder, 'sidecar.log'), 'latin1')],

@@ -1,0 +1,65 @@
+import { alone, warned, type Act } from '../../checker/owners.ts'
+import type { Fault } from '../../checker/history.ts'
+import type { ReplicaWorld } from './world.ts'
+
+/** A connection that breaks in our own line may be noticed by one side alone, milliseconds before and after. */
+const AROUND = 2000
+
+/** I8, by what the application and the service saw. */
+export function owned(world: ReplicaWorld): Fault[] {
+  const { app, gateway, service } = world
+  const ownerOf = (host: string | undefined): string => {
+    const port = Number(host?.split(':')[1])
+    const owner = world.replicas.find(({ links }) => links.app.port === port || links.service.port === port)
+    return owner === undefined ? 'none' : `replica ${owner.number}`
+  }
+  const callbacks = app.callbacks.map(({ name, events, headers, at, endedAt }): Act => ({
+    subject: `${name} ${events[0]?.session_id}`,
+    owner: ownerOf(headers.host),
+    from: at,
+    until: endedAt,
+  }))
+  const runs = app.runs.map(({ call, headers, at, endedAt, answered }) => ({
+    subject: call.call_id,
+    owner: ownerOf(headers.host),
+    from: at,
+    until: endedAt,
+    uncertain: call.uncertain,
+    answered,
+  }))
+  const end = service.details.paths.answer.replace(/^.*\}/, '')
+  const answers = gateway.passed.filter(({ method, path }) => method === 'POST' && path.endsWith(end))
+  const postings = answers.map(({ path, headers, at, endedAt }): Act => ({
+    subject: path,
+    owner: ownerOf(headers.host),
+    from: at,
+    until: endedAt,
+  }))
+  count(world, runs, 'calls run by two replicas')
+  count(world, callbacks, 'sessions served by two replicas')
+  count(world, postings, 'sessions answered by two replicas')
+  return [
+    ...alone(callbacks, (earlier, later) => isExcused(world, 'app', [earlier, later])),
+    ...warned(runs),
+    ...alone(postings, (earlier, later) => isExcused(world, 'service', [earlier, later])),
+  ]
+}
+
+/** The earlier one stood still, or its line hid that it had hung up. */
+function isExcused(
+  { replicas }: ReplicaWorld,
+  line: 'app' | 'service',
+  [earlier, later]: readonly [Act, Act],
+): boolean {
+  const from = performance.timeOrigin + earlier.from - AROUND
+  const until = performance.timeOrigin + later.from + AROUND
+  const replica = replicas.find(({ number }) => earlier.owner === `replica ${number}`)
+  return replica?.wasFrozen(from, until) === true || replica?.links[line].quiet(from, until) === false
+}
+
+function count({ tally }: ReplicaWorld, acts: readonly Act[], name: string): void {
+  const shared = Map.groupBy(acts, ({ subject }) => subject)
+    .values()
+    .filter((all) => new Set(all.map(({ owner }) => owner)).size > 1)
+  tally.add(name, [...shared].length)
+}

@@ -1,0 +1,109 @@
+import { writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Fault } from '../../checker/history.ts'
+import { judge } from '../judge.ts'
+import type { Outcome } from '../round.ts'
+import { judgeStop, live, type Pace } from './lives.ts'
+import { owned } from './owners.ts'
+import { blow } from './weather.ts'
+import { ReplicaWorld, type ReplicaOptions } from './world.ts'
+
+export interface ReplicaStorm extends Pace {
+  /** It ends after so many SIGKILLs, or at the latest after `ms` milliseconds. */
+  kills: number | null
+  ms: number
+}
+
+/** Milliseconds between two acts of people who use the service. */
+const LOAD = 500
+/** Time limit until everything is idle, milliseconds: a lease of a killed process, and an unreachable handler's 30 s. */
+const CALM = 90_000
+/** Between two looks, milliseconds. */
+const LOOK = 100
+
+/** A storm over several processes, then all are stopped, and a fresh one does what is left; then the truth. */
+export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm): Promise<Outcome> {
+  const world = await ReplicaWorld.open(options)
+  let faults: Fault[]
+  try {
+    await rage(world, storm)
+    await startAfresh(world)
+    const verdict = await judge(world, CALM)
+    faults = [...verdict.faults, ...owned(world)]
+    const { sidecar } = world
+    const life = await sidecar.stop()
+    if (life?.code !== 0)
+      faults.push({
+        invariant: 'exit',
+        message: `when idle SIGTERM ended it with ${life?.code ?? 'nothing'}`,
+      })
+  } catch (error) {
+    const message = String(error instanceof Error ? error.stack : error)
+    faults = [...world.violations, { invariant: 'round', message }]
+  }
+  const folder = faults.length === 0 ? null : world.folder
+  if (folder !== null) await keep(world, faults)
+  await world[Symbol.asyncDispose]()
+  if (folder === null) await rm(world.folder, { recursive: true, force: true })
+  return { seed: options.seed, faults, tally: world.tally, slopes: [], folder }
+}
+
+async function rage(world: ReplicaWorld, { kills, ms, ...pace }: ReplicaStorm): Promise<void> {
+  const over = new AbortController()
+  const { signal } = over
+  const limit = performance.now() + ms
+  world.load.start(LOAD)
+  const weather = blow(world, signal)
+  const lives = world.replicas.map((replica) => live(world, replica, signal, pace))
+  try {
+    while (performance.now() < limit && killsIn(world) < (kills ?? Infinity)) await pause(LOOK)
+  } finally {
+    over.abort()
+    await Promise.all(lives)
+    await world.load.stop()
+    await weather
+  }
+}
+
+function killsIn({ tally }: ReplicaWorld): number {
+  return tally.sum('killed by SIGKILL')
+}
+
+/** What the others left is done by a process that never saw it. */
+async function startAfresh(world: ReplicaWorld): Promise<void> {
+  const { replicas, tally } = world
+  await Promise.all(
+    replicas.map(async (replica) => {
+      if (replica.sidecar.alive) judgeStop(world, replica, await replica.sidecar.stop())
+    }),
+  )
+  const { sidecar } = world
+  sidecar.start()
+  if (!(await sidecar.ready())) world.violated('exit', 'a fresh process ended while it started')
+  for (const replica of replicas) tally.add('lives', replica.sidecar.lives.length)
+}
+
+/** For a person to look at, beside the logs and the configurations. */
+async function keep(world: ReplicaWorld, faults: readonly Fault[]): Promise<void> {
+  const { folder, app, gateway, service, replicas } = world
+  const write = (name: string, value: unknown): void =>
+    writeFileSync(path.join(folder, name), JSON.stringify(value, null, 1))
+  write('violations.json', faults)
+  write('callbacks.json', app.callbacks)
+  write('runs.json', app.runs)
+  write('requests.json', gateway.passed)
+  write(
+    'replicas.json',
+    replicas.map(({ number, sidecar, frozen, cutOff, links }) => ({
+      number,
+      ports: Object.fromEntries(Object.entries(links).map(([name, { port }]) => [name, port])),
+      lives: sidecar.lives,
+      frozen,
+      cutOff,
+    })),
+  )
+  write('ledger.json', await service.ledger().catch(() => null))
+  write('database.json', await world.pages().catch(() => null))
+}
