@@ -6,6 +6,7 @@ import type { Clock, Http, Log, Random } from '../std/ports.ts'
 import type { Service } from '../core/ports.ts'
 import type { Session } from '../core/resource.ts'
 import type { Scope } from '../core/scope.ts'
+import type { Shards } from '../core/shards.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
@@ -31,6 +32,9 @@ import { createHttpRunner, createModuleRunner } from './tools/targets.ts'
 import { createHandlers, registerHandlers } from './handlers.ts'
 import { applyScope, lookForNewTools, markTranscript } from './past.ts'
 import { logCallsWithoutTool, reportCommits } from './report.ts'
+
+/** How long a new leader waits after the store refused its first writes, milliseconds. */
+const LEAD_AGAIN = 500
 
 export interface EngineOptions {
   service: Service
@@ -62,7 +66,7 @@ export interface EngineOptions {
 
 /** The sidecar without sockets and files: everything that it uses is passed in. */
 export interface Engine {
-  /** Starts all parts except the subscription, which needs the service at once. */
+  /** Starts all parts except the subscription, which needs the service at once; the leader's when this process leads. */
   start(): Promise<void>
   /** Stops claiming work, waits for work in progress, `grace` milliseconds at most, and stops. */
   stop(grace: number): Promise<void>
@@ -77,10 +81,15 @@ export interface Engine {
 
 export function createEngine(options: EngineOptions): Engine {
   const { service, store, bus, http, clock, random, log, tracer, polling } = options
+  const { shards } = store
   const ports = { http, clock, random, log, tracer }
   const startedAt = clock.steady()
   const toolNames = new Set(options.tools.map(({ name }) => name))
-  const observer = fanOut([options.observer, logCallsWithoutTool(clock, log, toolNames.size > 0)])
+  const observer = fanOut([
+    options.observer,
+    logCallsWithoutTool(clock, log, toolNames.size > 0),
+    toOthers(shards),
+  ])
   const summaries = createSummaries(store, clock)
   const { traceOf } = summaries
   const acks = createAckBatcher(store, clock, log)
@@ -96,7 +105,7 @@ export function createEngine(options: EngineOptions): Engine {
   const intake = createIntake({ store, bus, filter, hasTools: toolNames.size > 0 })
   const { hint, commit } = intake
   const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
-  const expectations = createExpectations(clock)
+  const expectations = createExpectations(clock, shards)
   const tools = createToolHost(
     {
       ...ports,
@@ -150,13 +159,16 @@ export function createEngine(options: EngineOptions): Engine {
           interval: polling.sweep,
         })
       : null
+  /** The leader's: it announces the turns of every session. */
+  const announcer =
+    stream === null ? null : { connected: () => (shards.leads ? stream.connected() : shards.streamConnected) }
   const sweep = createSweep({
     ...ports,
     service,
     store,
     intake,
     ownership,
-    stream,
+    stream: announcer,
     fromBeginning: options.startFrom === 'beginning',
   })
   const reader = createSessionReader({
@@ -167,7 +179,7 @@ export function createEngine(options: EngineOptions): Engine {
     intake,
     items: stream === null ? createItems({ service, store, intake, clock, log }) : null,
     tools: toolNames,
-    stream,
+    stream: announcer,
     startedAt,
     prefetch,
     expectations,
@@ -187,6 +199,43 @@ export function createEngine(options: EngineOptions): Engine {
 
   bus.subscribe(ownership, expectations, prefetch, tools, reconciler, reports, summaries, dispatcher)
   if (poll !== null) bus.subscribe(poll)
+  for (const part of [ownership, expectations, summaries, tools, reconciler, dispatcher])
+    shards.subscribe(part)
+  if (subscription !== null) shards.subscribe(subscription)
+
+  /** Before the stream: what is written once for the organization. */
+  const prepare = async (): Promise<void> => {
+    await ownership.begin(await applyScope(store, options.scope, ports))
+    await markTranscript(store, log, stream === null ? 'items' : 'stream')
+    await lookForNewTools({ store, intake, clock }, [...toolNames])
+    // On an empty store, the first look reads everything. Later starts read what changed while the sidecar was
+    // stopped.
+    if (await sweep.looked()) {
+      await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+      bus.report((to) => to.looked?.(true))
+    }
+  }
+
+  let phase: 'new' | 'following' | 'leading' | 'stopped' = 'new'
+  /** A process that has worked beside the leader takes its place. */
+  const lead = async (): Promise<void> => {
+    if (phase !== 'following') return
+    phase = 'leading'
+    log.info({}, 'replicas: this one leads now')
+    while (phase === 'leading') {
+      try {
+        await prepare()
+        break
+      } catch (error) {
+        log.warn({ err: error }, 'replicas: the lead could not be taken yet')
+        await new Promise<void>((resolve) => void clock.after(LEAD_AGAIN, resolve))
+      }
+    }
+    if (phase !== 'leading') return
+    stream?.start()
+    poll?.start()
+  }
+  shards.subscribe({ led: () => void lead() })
 
   return {
     dispatcher,
@@ -201,35 +250,41 @@ export function createEngine(options: EngineOptions): Engine {
       observer,
       tolerance: options.webhooks.tolerance,
       secrets: [options.webhooks.secrets, ...(subscription === null ? [] : [subscription.secrets])],
+      reload: () => subscription?.reload() ?? null,
       storeHints: hint,
     }),
     async start() {
+      await shards.join()
+      const { leads } = shards
       const records = await registerHandlers(store.settings, options.handlers)
-      await ownership.begin(await applyScope(store, options.scope, ports))
-      await markTranscript(store, log, stream === null ? 'items' : 'stream')
-      await lookForNewTools({ store, intake, clock }, [...toolNames])
-      // On an empty store, the first look reads everything. Later starts read what changed while the sidecar was
-      // stopped.
-      if (await sweep.looked()) {
-        await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
-        bus.report((to) => to.looked?.(true))
-      }
-      await store.shards.join()
+      if (leads) await prepare()
+      else await ownership.begin(await applyScope(store, options.scope, ports))
       dispatcher.start(records)
-      stream?.start()
+      if (leads) stream?.start()
       tools.start()
       reconciler.start()
-      poll?.start()
+      if (leads) poll?.start()
+      phase = leads ? 'leading' : 'following'
+      if (shards.leads) await lead()
     },
     async stop(grace) {
+      phase = 'stopped'
       poll?.stop()
       subscription?.stop()
-      await Promise.all([
-        stream?.stop(grace),
-        reconciler.stop(grace),
-        tools.stop(grace),
-        dispatcher.stop(grace),
-      ])
+      const leave = async (): Promise<void> => {
+        await stream?.stop(grace)
+        await shards.leave()
+      }
+      await Promise.all([leave(), reconciler.stop(grace), tools.stop(grace), dispatcher.stop(grace)])
+    },
+  }
+}
+
+/** Reads on other processes wait for frames as long as the leader's stream is connected. */
+function toOthers(shards: Shards): Pick<Observer, 'channel'> {
+  return {
+    channel(name, { state }) {
+      if (name === 'stream') shards.report({ streamConnected: state === 'live' })
     },
   }
 }

@@ -38,7 +38,7 @@ export const REPORTED_BY: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> 
 
 const NOTHING = { facts: 0, more: false }
 
-/** Housekeeping: removes old facts that are delivered, and counts facts that a channel missed. */
+/** Housekeeping, by the leader: removes old facts that are delivered, and counts facts that a channel missed. */
 export function createMaintenance(options: {
   store: Store
   /** How long delivered facts are kept, milliseconds. */
@@ -57,6 +57,7 @@ export function createMaintenance(options: {
   let running = false
 
   const round = async (): Promise<void> => {
+    if (!store.shards.leads) return void (timer = clock.after(interval, () => void round()))
     let wait = interval
     try {
       const looked = await store.log.missed(expected, MISSED_AFTER)

@@ -49,6 +49,7 @@ const SESSIONS = 200
 /**
  * A scope that changed between two runs. What we know of a session decides at once whether it stays ours; one that was
  * foreign is known by its id alone, and the first list of this run decides. A crash in between starts over.
+ * Only the leader decides.
  * @returns whether owners have to be looked at: without a scope, only as long as an earlier one left any.
  */
 export async function applyScope(
@@ -60,7 +61,7 @@ export async function applyScope(
   const noted = await store.settings.checkpoint(SCOPE)
   if (noted === null && scope === null) return false
   const before = noted ?? ''
-  if (before !== now) {
+  if (before !== now && store.shards.leads) {
     const left = scope === null ? 0 : await decideAnew(store, scope, ports.clock)
     ports.log.warn(
       { before, now, left },

@@ -20,6 +20,7 @@ export async function attackWebhooks(count: number, random: Random): Promise<Tal
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: [{ current: SECRETS }],
+    reload: () => null,
     storeHints: async (hints) => void (stored += hints.length),
     observer: deafObserver,
     clock,

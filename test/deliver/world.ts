@@ -125,7 +125,8 @@ export async function deliveryWorld(
   worker.start(options.paused === true ? { since: clock.now(), reason: null } : pause)
   return Object.assign(world, {
     worker,
-    stop: (grace: number) => createDispatcher([worker], { acks, window: new MemoryWindow() }).stop(grace),
+    stop: (grace: number) =>
+      createDispatcher([worker], { acks, window: new MemoryWindow(), store, log }).stop(grace),
     /** Commits facts and wakes the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
       const { lanes } = await store.log.commit({ facts })

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Service } from '../../src/core/ports.ts'
+import { allShards } from '../../src/core/shards.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { SessionReader } from '../../src/sidecar/intake/reconcile.ts'
 import { Bus } from '../../src/core/bus.ts'
@@ -85,7 +86,7 @@ it('a first look that never comes to the end of the list is tried again with bac
   }
   const reconciler = createReconciler({
     service: service as Service,
-    store: {} as Store,
+    store: { shards: allShards() } as Store,
     reader: {} as SessionReader,
     sweep: sweep as Sweep,
     clock,

@@ -2,13 +2,14 @@ import { expect, it } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
 import type { KnownTurn } from '../../src/core/store.ts'
+import { allShards } from '../../src/core/shards.ts'
 import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
 
 /** What a channel says, on a clock that is moved by hand. */
 function open() {
   let now = 1000
   return {
-    expectations: createExpectations({ steady: () => now }),
+    expectations: createExpectations({ steady: () => now }, allShards()),
     since: now,
     pass: (ms: number) => void (now += ms),
   }

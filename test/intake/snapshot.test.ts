@@ -6,6 +6,7 @@ import { Bus } from '../../src/core/bus.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
+import { allShards } from '../../src/core/shards.ts'
 import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
 import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
@@ -54,7 +55,7 @@ function open(said: Partial<Service>) {
     startedAt: clock.steady(),
     bus,
     prefetch: { hinted: nothing, looked: nothing, take: nothing },
-    expectations: createExpectations(clock),
+    expectations: createExpectations(clock, store.shards),
     ownership,
     takeCalls: async () => [],
   })
@@ -291,7 +292,7 @@ function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
     clock,
     log: keepingLog(),
     service: service as Service,
-    store: { resources: resources as Store['resources'] },
+    store: { resources: resources as Store['resources'], shards: allShards() },
     ownership: { filter: { active: true }, isOurs: () => isOurs },
     async takeCalls({ id }) {
       taken.push(id)

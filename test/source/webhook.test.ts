@@ -36,6 +36,7 @@ function open(secrets: readonly string[] = [SECRET]) {
         },
       },
     ],
+    reload: () => null,
     storeHints: (given) => world.store(given),
     observer: fanOut([{ webhook: (outcome) => world.observe(outcome) }]),
     clock,

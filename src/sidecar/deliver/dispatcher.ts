@@ -12,6 +12,7 @@ import type { Verdict } from './targets/verdict.ts'
 import { createTransients, transientSlots } from './transients.ts'
 import { trialOf, type Trial } from './trial.ts'
 import type { Subscriber } from '../../core/bus.ts'
+import type { ShardTopics } from '../../core/shards.ts'
 import type { HandlerRecord } from '../../core/store-reader.ts'
 import { compilePatterns, type EventPattern } from '../../core/pattern.ts'
 import type { MemoryWindow } from './lane.ts'
@@ -21,7 +22,10 @@ import { transientFact } from './transient.ts'
 const DRAIN = 10_000
 
 /** Delivers facts to all handlers, through one worker each. */
-export interface Dispatcher extends Required<Pick<Subscriber, 'lanesExtended' | 'transient'>> {
+export interface Dispatcher
+  extends
+    Required<Pick<Subscriber, 'lanesExtended' | 'transient'>>,
+    Pick<ShardTopics, 'led' | 'gained' | 'woken'> {
   /** Committed facts in memory on their way to handlers. */
   readonly window: Pick<MemoryWindow, 'taken'>
   /** `records`: the handlers as the store knows them. */
@@ -34,9 +38,14 @@ export interface Dispatcher extends Required<Pick<Subscriber, 'lanesExtended' | 
 
 export function createDispatcher(
   workers: readonly Worker[],
-  { acks, window }: Pick<LanePorts, 'acks' | 'window'>,
+  { acks, window, store, log }: Pick<LanePorts, 'acks' | 'window' | 'store' | 'log'>,
 ): Dispatcher {
   const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
+  /** A handler that is paused or resumed on another process. */
+  const follow = async (): Promise<void> => {
+    const records = await store.read.handlers()
+    for (const worker of workers) worker.follow(pauseOf(records, worker.spec.name))
+  }
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
   )
@@ -60,6 +69,17 @@ export function createDispatcher(
     },
     reload() {
       for (const worker of workers) worker.reload()
+    },
+    led() {
+      for (const worker of workers) worker.look()
+    },
+    gained() {
+      for (const worker of workers) worker.look()
+    },
+    woken({ topics }) {
+      if (topics.has('lanes')) for (const worker of workers) worker.look()
+      if (topics.has('handlers'))
+        follow().catch((error: unknown) => log.warn({ err: error }, 'handler: pauses could not be read'))
     },
     worker: (name) => byName.get(name),
     statuses: () => workers.map((worker) => worker.status()),
@@ -88,6 +108,10 @@ export interface Worker {
   transient(fact: StoredFact): void
   /** Called after a redelivery or a replay made deliveries pending. */
   reload(): void
+  /** Called when another process may have put facts into the lanes, or made deliveries pending again. */
+  look(): void
+  /** `paused`: the pause that is stored now; only a change has an effect. */
+  follow(paused: Pause | null): void
   /** Sends a test fact once, in any state of the handler. Nothing is stored or counted. */
   test(fact: StoredFact): Promise<Trial>
   pause(): void
@@ -107,6 +131,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
   const health = new HandlerHealth(spec.name, ports)
   const recorder = new Recorder(spec.name, ports)
+  /** The pause that the store had when it was last read: since when. */
+  let pausedSince: number | null = null
 
   const claim = async (): Promise<void> => {
     if (!pollLoop.running || health.state === 'paused') return
@@ -154,9 +180,16 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     ports,
   )
 
+  const resume = (): void => {
+    if (health.state !== 'paused') return
+    health.become('up', null)
+    pollLoop.wake()
+  }
+
   return {
     spec,
     start(paused) {
+      pausedSince = paused?.since ?? null
       if (paused !== null) health.stayPaused(paused)
       health.report()
       pollLoop.start()
@@ -200,14 +233,22 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       lanes.reload()
       pollLoop.wake()
     },
+    look() {
+      lanes.look()
+      pollLoop.wake()
+    },
+    follow(paused) {
+      const since = paused?.since ?? null
+      // A read that began before a pause of this process was stored shows no change either.
+      if (since === pausedSince) return
+      pausedSince = since
+      if (paused === null) resume()
+      else health.become('paused', paused.reason)
+    },
     pause() {
       health.become('paused', 'paused by an operator')
     },
-    resume() {
-      if (health.state !== 'paused') return
-      health.become('up', null)
-      pollLoop.wake()
-    },
+    resume,
     status: () => health.status,
   }
 }

@@ -20,6 +20,8 @@ const TURN = 16
 const TURN_TIME = 50
 /** Limits of one read of a lane: facts and characters. */
 const PAGE = { facts: 64, characters: 1024 * 1024 }
+/** A lane that other processes write to is read from its start so often, milliseconds: one of them may have redelivered. */
+const WHOLE = 1000
 /** How long a lane waits after an error of the store or of the sidecar itself, milliseconds. */
 const FAILED = 5000
 
@@ -56,6 +58,8 @@ export class LaneRunner {
   readonly #ports: LanePorts
   readonly #keeper: Lanekeeper
   readonly #batch: { max: number; wait: number }
+  /** A lane is a session's. */
+  readonly #ordered: boolean
   readonly #lanes = new Map<number, ActiveLane>()
   readonly #ready = new Fifo<ActiveLane>()
   #inFlight = 0
@@ -69,6 +73,7 @@ export class LaneRunner {
     this.#ports = ports
     this.#keeper = keeper
     this.#batch = keeper.target.batches ? keeper.spec.batch : { max: 1, wait: 0 }
+    this.#ordered = keeper.spec.ordered || keeper.spec.batch.max > 1
   }
 
   /** Lanes in memory. */
@@ -86,6 +91,7 @@ export class LaneRunner {
     const active = new ActiveLane(lane, deliveries, this.#ports.window, this.#onAcknowledged)
     active.ended = (verdict) => this.#ended(active, verdict)
     active.probe = probe
+    active.readAt = this.#ports.clock.steady()
     this.#lanes.set(lane.id, active)
     this.#next(active)
   }
@@ -94,9 +100,21 @@ export class LaneRunner {
   extend({ lane, deliveries }: LaneExtension): boolean {
     const active = this.#lanes.get(lane.id)
     if (active === undefined || active.state === 'released') return false
-    active.extend(deliveries)
+    // The leader's frames may be in the lane already, before these facts.
+    if (this.#ports.store.shards.leads) active.extend(deliveries)
+    else active.miss()
     if (active.state === 'draining' && active.dueAt === null) this.#next(active)
     return true
+  }
+
+  /** Another process may have put facts into any lane, or made deliveries in the middle pending again. */
+  look(): void {
+    const whole = this.#ports.clock.steady() - WHOLE
+    for (const active of this.#lanes.values()) {
+      if (active.readAt <= whole) active.markStale()
+      else active.miss()
+      if (active.state === 'draining' && active.dueAt === null) this.#next(active)
+    }
   }
 
   /** Called after a redelivery or a replay: any lane may have pending deliveries that are not in memory. */
@@ -139,9 +157,12 @@ export class LaneRunner {
   }
 
   #read(active: ActiveLane): void {
+    // Its shard is to go to another process: the rest of the lane is sent by that one.
+    if (this.#ordered && !this.#ports.store.shards.owns(active.lane.key)) return this.#drain(active)
     active.state = 'waiting'
     // Acks must be durable before the lane is read again from its start.
     if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
+    if (active.stale) active.readAt = this.#ports.clock.steady()
     const after = active.beginRead()
     this.#ports.store.lanes.read(active.lane, after, PAGE.facts, PAGE.characters).then(
       (deliveries) => {

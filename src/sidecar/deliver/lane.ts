@@ -46,6 +46,8 @@ export class ActiveLane implements AckOwner {
   /** Acks that are not durable yet. */
   unacknowledged = 0
   state: LaneState = 'waiting'
+  /** When the store was last read from its start, on the steady clock. */
+  readAt = 0
   /** When it got the slot that it has, on the steady clock. */
   slotAt = 0
   /** When it is due again, steady milliseconds; null while nothing holds it up. */
@@ -89,6 +91,12 @@ export class ActiveLane implements AckOwner {
       this.#deliveries.push(delivery)
       this.#last = delivery.fact.pos
     }
+  }
+
+  /** Another process may have put facts into the lane: what is at hand is sent, and then the store is read on. */
+  miss(): void {
+    this.#missed = true
+    this.#complete = false
   }
 
   /** What the store returned for `after`. */

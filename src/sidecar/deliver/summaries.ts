@@ -1,4 +1,5 @@
 import type { Subscriber } from '../../core/bus.ts'
+import type { ShardTopics } from '../../core/shards.ts'
 import type { Clock } from '../../std/ports.ts'
 import { summaryOf, type SessionSummary } from '../../core/resource.ts'
 import type { TraceSource } from '../../core/trace.ts'
@@ -10,7 +11,7 @@ const KEPT = 5000
 const PATIENCE = 2000
 
 /** What every callback says about its session. */
-export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>> {
+export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>>, Pick<ShardTopics, 'lost'> {
   /** At once, when it is at hand. */
   peek(sessionId: string): SessionSummary | undefined
   /** From the store, when it is not at hand. */
@@ -24,7 +25,7 @@ export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>> {
   find(sessionId: string, at: number, signal: AbortSignal): Promise<SessionSummary | null>
 }
 
-export function createSummaries(store: Pick<Store, 'resources'>, clock: Clock): Summaries {
+export function createSummaries(store: Pick<Store, 'resources' | 'shards'>, clock: Clock): Summaries {
   const kept = new Map<string, SessionSummary>()
   const waiting = new Map<string, Set<(summary: SessionSummary) => void>>()
 
@@ -69,8 +70,12 @@ export function createSummaries(store: Pick<Store, 'resources'>, clock: Clock): 
     },
     sessionRead(session) {
       const summary = summaryOf(session)
-      keep(session.id, summary)
+      // What another process reads of its session is not known here.
+      if (store.shards.owns(session.id)) keep(session.id, summary)
       for (const done of waiting.get(session.id) ?? []) done(summary)
+    },
+    lost() {
+      for (const sessionId of kept.keys()) if (!store.shards.owns(sessionId)) kept.delete(sessionId)
     },
   }
 }

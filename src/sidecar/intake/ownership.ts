@@ -5,6 +5,7 @@ import { BoundedMap } from '../../std/bounded-map.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import type { Session } from '../../core/resource.ts'
 import { inScope, type HeldFrames, type OwnerNote, type OwnerRecord, type Scope } from '../../core/scope.ts'
+import type { ShardTopics } from '../../core/shards.ts'
 import type { Batch, Store } from '../../core/store.ts'
 
 /**
@@ -15,13 +16,15 @@ const HELD_FRAMES = 10_000
 const HELD_CHARACTERS = 16 * 1024 * 1024
 /** Sessions whose owner is cached for transient events; the owner of others is looked up in the store. */
 const REMEMBERED = 10_000
+/** How long that may be out of date where other processes read sessions, too, milliseconds. */
+const CURRENT = 5000
 /** The most concurrent lookups for transient events; further events are dropped, as under any load. */
 const LOOKUPS = 100
 
 /**
  * Separates the sessions of this sidecar from those of others in the organization (config/README.md, Several sidecars).
  */
-export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
+export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>>, Pick<ShardTopics, 'woken'> {
   readonly filter: Readonly<Pick<HintFilter, 'active'>>
   /** Whether the resource itself is in the scope. */
   isOurs(session: Session): boolean
@@ -79,7 +82,8 @@ export interface StartedOwnership extends Ownership {
 
 export function createOwnership(options: OwnershipOptions): StartedOwnership {
   const { scope, store, filter, bus, commit, clock, log } = options
-  const remembered = new BoundedMap<string, OwnerRecord['owner']>(REMEMBERED)
+  let remembered = new BoundedMap<string, OwnerRecord['owner']>(REMEMBERED)
+  let rememberedSince = clock.steady()
   let held: HeldFrames = { frames: 0, characters: 0 }
   let lookups = 0
   let waiters: (() => void)[] = []
@@ -116,6 +120,21 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
         resolve()
       })
     })
+
+  const noteHeld = (now: HeldFrames): void => {
+    held = now
+    if (isFull()) return
+    for (const done of waiters) done()
+    waiters = []
+  }
+
+  const lookAgain = async (): Promise<void> => {
+    try {
+      noteHeld(await store.resources.heldFrames())
+    } catch (error) {
+      log.debug({ err: error }, 'scope: the held frames could not be counted')
+    }
+  }
 
   const makeRoom = async (signal: AbortSignal): Promise<void> => {
     log.error(
@@ -174,13 +193,19 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
         .catch((error: unknown) => log.debug({ err: error }, 'scope: a transient event is dropped'))
         .finally(() => lookups--)
     },
+    woken() {
+      if (!filter.active) return
+      if (clock.steady() - rememberedSince > CURRENT) {
+        remembered = new BoundedMap(REMEMBERED)
+        rememberedSince = clock.steady()
+      }
+      // The owners of the sessions find out whose they are, and with that make room.
+      if (waiters.length > 0) void lookAgain()
+    },
     room: (signal) => (filter.active && isFull() ? makeRoom(signal) : null),
     ownersNoted(notes, now) {
       for (const { sessionId, owner } of notes) remember(sessionId, owner)
-      held = now ?? held
-      if (isFull()) return
-      for (const done of waiters) done()
-      waiters = []
+      noteHeld(now ?? held)
     },
   }
 }

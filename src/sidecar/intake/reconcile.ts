@@ -4,6 +4,7 @@ import { ServiceError, isParticular } from '../../core/errors.ts'
 import type { Service } from '../../core/ports.ts'
 import type { Session } from '../../core/resource.ts'
 import { isOthers, type OwnerRecord } from '../../core/scope.ts'
+import type { ShardTopics } from '../../core/shards.ts'
 import type { HintedSession, KnownSession, Reading, Store } from '../../core/store.ts'
 import { traceIdOf, type TraceSource, type Tracer } from '../../core/trace.ts'
 import { backoff } from '../../std/backoff.ts'
@@ -33,8 +34,11 @@ const READERS = 8
 const LIST_FROM = 3
 /** Backoff after a failed read, milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
+/** How often a process that does not lead asks whether the first look is complete, milliseconds. */
+const FIRST_LOOK = 500
 
-export interface Reconciler extends Required<Pick<Subscriber, 'hintsAdded'>> {
+export interface Reconciler
+  extends Required<Pick<Subscriber, 'hintsAdded'>>, Pick<ShardTopics, 'gained' | 'woken'> {
   start(): void
   /** Waits for reads under way, `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
@@ -74,7 +78,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   /** The first look is complete, which never changes again. */
   let looked = false
   const hasLooked = async (): Promise<boolean> => {
-    looked ||= await sweep.looked()
+    if (looked) return true
+    looked = await sweep.looked()
+    // The leader took the first look.
+    if (looked && !store.shards.leads) bus.report((to) => to.looked?.(true))
     return looked
   }
 
@@ -85,8 +92,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
-    // Before the first look is complete, the sidecar cannot distinguish old from new.
-    if (!(await hasLooked()) && !(await firstLook())) return
+    // Before the first look is complete, which the leader takes, the sidecar cannot distinguish old from new.
+    if (!(await hasLooked()) && !(store.shards.leads && (await firstLook()))) return
     for (;;) {
       if (rest.until > clock.steady()) return
       const free = room()
@@ -103,7 +110,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     pass: claim,
     async next() {
       if (!service.authorized()) return null
-      if (!(await hasLooked())) return firstRetry - clock.steady()
+      if (!(await hasLooked())) return store.shards.leads ? firstRetry - clock.steady() : FIRST_LOOK
       if (rest.until > clock.steady()) return rest.until - clock.steady()
       // The next read that ends wakes the loop.
       return room() <= 0 ? null : await store.hints.nextDue()
@@ -227,6 +234,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       limit.cancel()
     },
     hintsAdded: () => pollLoop.wake(),
+    gained: () => pollLoop.wake(),
+    woken({ topics }) {
+      if (topics.has('hints')) pollLoop.wake()
+    },
     looksFirst: () => looking > 0,
   }
 }

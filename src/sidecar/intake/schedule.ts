@@ -2,6 +2,7 @@ import type { Subscriber } from '../../core/bus.ts'
 import { joinScopes, type HintScope } from '../../core/hint.ts'
 import type { Session } from '../../core/resource.ts'
 import { isOthers } from '../../core/scope.ts'
+import type { Shards, ShardTopics } from '../../core/shards.ts'
 import type { HintClaim, HintedSession, KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 
 /** What settled longer ago than this has no artifacts on the way and is not read again, milliseconds. */
@@ -34,7 +35,8 @@ export interface Expectation {
  * and no second frame comes, so the session is read again until it shows the change. The same for a session whose status
  * and turns do not agree. In memory, because a start reads every session that is not idle.
  */
-export interface Expectations extends Required<Pick<Subscriber, 'hinted' | 'ownersNoted'>> {
+export interface Expectations
+  extends Required<Pick<Subscriber, 'hinted' | 'ownersNoted'>>, Pick<ShardTopics, 'lost' | 'woken'> {
   /** The announced turns of a session. */
   turnsOf(sessionId: string): string[]
   /**
@@ -56,7 +58,8 @@ interface Announced {
 /** By id. */
 type Turns = ReadonlyMap<string, KnownTurn>
 
-export function createExpectations(clock: { steady(): number }): Expectations {
+/** `shards`: a session of another process is read there. */
+export function createExpectations(clock: { steady(): number }, shards: Pick<Shards, 'owns'>): Expectations {
   /** By session and subject. */
   const expected = new Map<string, Map<string, Announced>>()
   const disagreeing = new Map<string, number>()
@@ -119,16 +122,25 @@ export function createExpectations(clock: { steady(): number }): Expectations {
     disagreeing.delete(sessionId)
   }
 
+  const expect = (sessionId: string, subject: string): void => {
+    const { kind, id } = partsOf(subject)
+    if (!KINDS.has(kind) || !shards.owns(sessionId)) return
+    // The action is over, so the read need not show that it was required.
+    if (kind === 'action.resolved') drop(sessionId, `action.required/${id}`)
+    add(sessionId, subject, kind, id)
+  }
+
   return {
     hinted(hints) {
-      for (const { sessionId, subject } of hints) {
-        if (sessionId === null || subject === undefined) continue
-        const { kind, id } = partsOf(subject)
-        if (!KINDS.has(kind)) continue
-        // The action is over, so the read need not show that it was required.
-        if (kind === 'action.resolved') drop(sessionId, `action.required/${id}`)
-        add(sessionId, subject, kind, id)
-      }
+      for (const { sessionId, subject } of hints)
+        if (sessionId !== null && subject !== undefined) expect(sessionId, subject)
+    },
+    woken({ hints }) {
+      for (const { sessionId, subject } of hints) expect(sessionId, subject)
+    },
+    lost() {
+      for (const sessionId of [...expected.keys(), ...disagreeing.keys()])
+        if (!shards.owns(sessionId)) forget(sessionId)
     },
     ownersNoted(notes) {
       for (const { sessionId, owner } of notes) if (isOthers({ owner })) forget(sessionId)

@@ -343,7 +343,7 @@ interface ReadingAhead {
 export function createPrefetch(options: {
   clock: Clock
   service: Service
-  store: Pick<Store, 'resources'>
+  store: Pick<Store, 'resources' | 'shards'>
   ownership: Pick<Ownership, 'filter' | 'isOurs'>
   takeCalls: TakeCalls
   hint: (hints: readonly Hint[]) => Promise<void>
@@ -374,6 +374,8 @@ export function createPrefetch(options: {
   const begin = (sessionId: string): void => {
     for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
     if (readings.size >= AT_ONCE || !looked || !service.authorized()) return
+    // Its owner reads it.
+    if (!store.shards.owns(sessionId)) return
     const reading = { session: readSession(service, sessionId), begunAt: clock.steady(), taken: false }
     readings.set(sessionId, reading)
     reading.session

@@ -5,6 +5,7 @@ import type { Hint } from '../../core/hint.ts'
 import type { Observer } from '../../core/observer.ts'
 import type { Clock, Log, Random, Timer } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
+import type { ShardTopics } from '../../core/shards.ts'
 import type { Store, SubscriptionRecord } from '../../core/store.ts'
 
 /** How long the secret of a subscription that we replaced stays valid: the service retries for about nine hours. */
@@ -17,12 +18,17 @@ const REPLACED_MOST = 2
 const REPLACED_WITHIN = 3_600_000
 /** After a failure, milliseconds. */
 const RETRY = 30_000
+/** The secrets are read again at most once in so many milliseconds, and so many webhooks may wait for that. */
+const RELOADED = 1000
+const AWAITED = 100
 
 const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
 
-export interface SubscriptionKeeper {
+export interface SubscriptionKeeper extends Pick<ShardTopics, 'led' | 'woken'> {
   start(): Promise<void>
   stop(): void
+  /** Reads the secrets again; null: this process makes them itself, or too many wait for them. */
+  reload(): Promise<void> | null
   /** Secrets of our subscriptions, the newest first. */
   readonly secrets: Secrets
   active(): boolean
@@ -30,7 +36,8 @@ export interface SubscriptionKeeper {
 
 /**
  * Creates the webhook subscription, and creates it again when it is inactive or was deleted. Its secret is shown once, so it
- * is stored at once; a subscription whose secret we do not have is replaced.
+ * is stored at once; a subscription whose secret we do not have is replaced. The leader does this; the others only read the
+ * secrets.
  */
 export function createSubscriptionKeeper(options: {
   /** `webhooks.public_url`. */
@@ -52,6 +59,11 @@ export function createSubscriptionKeeper(options: {
   /** Steady milliseconds: when we replaced active subscriptions of another deployment. */
   let replaced: number[] = []
   let running = false
+  let tending = false
+  let reload: Promise<void> | null = null
+  /** Steady milliseconds. */
+  let reloadedAt = -Infinity
+  let awaited = 0
 
   const secrets: Secrets = { current: [] }
   const keep = (all: readonly SubscriptionRecord[]): void => {
@@ -59,7 +71,23 @@ export function createSubscriptionKeeper(options: {
     secrets.current = all.map(({ secret }) => secret)
   }
 
+  const load = async (): Promise<void> => keep(await store.settings.subscriptions())
+
+  const loadAgain = async (): Promise<void> => {
+    const wait = reloadedAt + RELOADED - clock.steady()
+    if (wait > 0) await new Promise<void>((resolve) => void clock.after(wait, resolve))
+    try {
+      await load()
+    } catch (error) {
+      log.warn({ err: error }, 'webhooks: the secrets could not be read')
+    }
+    reloadedAt = clock.steady()
+    awaited = 0
+    reload = null
+  }
+
   const tend = async (): Promise<void> => {
+    tending = true
     let wait = options.interval
     try {
       await check()
@@ -143,8 +171,20 @@ export function createSubscriptionKeeper(options: {
   return {
     async start() {
       running = true
-      keep(await store.settings.subscriptions())
-      await tend()
+      await load()
+      if (store.shards.leads && !tending) await tend()
+    },
+    led() {
+      if (running && !tending) void load().then(tend, tend)
+    },
+    reload() {
+      if (store.shards.leads || ++awaited > AWAITED) return null
+      reload ??= loadAgain()
+      return reload
+    },
+    woken({ topics }) {
+      if (!store.shards.leads && topics.has('secrets'))
+        load().catch((error: unknown) => log.warn({ err: error }, 'webhooks: the secrets could not be read'))
     },
     stop() {
       running = false

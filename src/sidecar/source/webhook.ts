@@ -55,6 +55,8 @@ export interface WebhookOptions {
   tolerance: number
   /** Every secret that is valid now, in lists: of the configuration, and of our subscriptions. */
   secrets: readonly Secrets[]
+  /** Reads again the secrets that another process may have stored; null: there can be none. */
+  reload: () => Promise<void> | null
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
@@ -157,10 +159,16 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     const refusal = screen({ signature, timestamp })
     if (refusal !== null) return answer(refusal)
     if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
-    const isGenuine = options.secrets.some(({ current }) =>
-      verifyServiceWebhook(current, timestamp, body, signature),
-    )
-    if (!isGenuine) return answer(answered(401, 'forged'))
+    const isGenuine = (): boolean =>
+      options.secrets.some(({ current }) => verifyServiceWebhook(current, timestamp, body, signature))
+    if (isGenuine()) return take(body, signature, answer)
+    const refuse = (): void => answer(answered(401, 'forged'))
+    const reloaded = options.reload()
+    if (reloaded === null) refuse()
+    else void reloaded.then(() => (isGenuine() ? take(body, signature, answer) : refuse()))
+  }
+
+  const take = (body: Buffer, signature: string, answer: Answer): void => {
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
     const first = pending.get(signature)
     if (first !== undefined) return void (first.copies ??= []).push(answer)

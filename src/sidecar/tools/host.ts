@@ -8,6 +8,7 @@ import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
 import { forFunction } from '../../core/tool.ts'
 import { ServiceError } from '../../core/errors.ts'
+import type { ShardTopics } from '../../core/shards.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
@@ -42,7 +43,10 @@ const CALLS_PER_RUN = 2
 const POSTS = 256
 
 /** Runs function tools and posts their results. */
-export interface ToolHost extends Required<Pick<Subscriber, 'callsAdded' | 'actionsGone'>> {
+export interface ToolHost
+  extends
+    Required<Pick<Subscriber, 'callsAdded' | 'actionsGone'>>,
+    Pick<ShardTopics, 'gained' | 'lost' | 'woken'> {
   start(): void
   stop(grace: number): Promise<void>
   /**
@@ -76,8 +80,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const { ports, rest, postpone } = ledgerPorts(given)
   /** Calls under way, with the controller that aborts a run. */
   const active = new Map<string, AbortController>()
-  /** Calls that this process accepted itself; any other call may have been interrupted by a crash. */
-  const ours = new Set<string>()
+  /** Calls that this process accepted itself, with their sessions; any other may have been interrupted by a crash. */
+  const ours = new Map<string, string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
   /** By the call as it is being stored. */
   const reserved = new Map<Call, Reserved>()
@@ -189,9 +193,9 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     }
   }
 
-  const take = (callId: string): void => {
+  const take = ({ callId, sessionId }: Call): void => {
     if (ours.size >= REMEMBERED) ours.clear()
-    ours.add(callId)
+    ours.set(callId, sessionId)
   }
 
   /**
@@ -201,13 +205,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const post = async (by: ToolPorts, policy: AnswerPolicy, call: Call): Promise<Progress> => {
     const restarted = !ours.delete(call.callId)
     const progress = await answerCall(by, policy, call, restarted)
-    if (progress.kind === 'due') take(call.callId)
+    if (progress.kind === 'due') take(call)
     return progress
   }
 
   /** Runs a call if it was read recently; otherwise it is first read again. */
   const enter = async (tool: Tool, call: Call, held: Hold): Promise<Progress> => {
-    take(call.callId)
+    take(call)
     const run = async (): Promise<Progress> => {
       // A read may have found, while the call waited for its slot, that the service no longer requires it.
       if (!pollLoop.running || held.abort.signal.aborted) return SUPERSEDED
@@ -242,6 +246,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     const free = forFunction(slots, call.name)
     const running = transition(call, { type: 'run_begun', at: clock.now() })
     if (tool === undefined || running === null || active.has(call.callId)) return call
+    if (!store.shards.owns(call.sessionId)) return call
     if (!pollLoop.running || !service.authorized() || free?.take() !== true) return call
     const abort = hold(call.callId)
     const end = (): void => {
@@ -256,7 +261,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     reserved.set(running, {
       begin(lease) {
         reserved.delete(running)
-        take(call.callId)
+        take(call)
         const held = under(lease, abort)
         void drive(running, held, run(held.ports).finally(end))
       },
@@ -349,6 +354,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
         if (abort === undefined) void settleGone(callId)
         else abort.abort()
       }
+    },
+    gained: () => pollLoop.wake(),
+    lost() {
+      // A call that comes back may have been run by another process meanwhile.
+      for (const [callId, sessionId] of ours) if (!store.shards.owns(sessionId)) ours.delete(callId)
+    },
+    woken({ topics }) {
+      if (topics.has('calls')) pollLoop.wake()
     },
     async answer(callId, answer) {
       const outcome = await answerLater(ports, tools, callId, answer)

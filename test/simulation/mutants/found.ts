@@ -174,7 +174,7 @@ export const FOUND: readonly Mutant[] = [
     'a call that was posted before a crash counts as ours at once',
     'sidecar/tools/host.ts',
     '    const restarted = !ours.delete(call.callId)\n',
-    '    const restarted = !ours.has(call.callId)\n    take(call.callId)\n',
+    '    const restarted = !ours.has(call.callId)\n    take(call)\n',
   ),
   mutant(
     'what a posting before the crash may still do is forgotten when the next one is put off',
