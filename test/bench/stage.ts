@@ -96,7 +96,10 @@ export class Stage {
     await child.do('follow', {
       service: this.#service,
       handler: `${this.#handler}/callbacks`,
-      ...{ queue, database, local, folder: installQueues() },
+      queue,
+      database,
+      local,
+      folder: installQueues(),
     })
     await connected(this.source)
     return child

@@ -244,8 +244,12 @@ export class Lanes {
     const number = this.#numbers.get(lane.handler) ?? 0
     // A handler that is unordered now may have fresh deliveries of the time when it was not.
     const rows = await queries.rows<FactRow & { attempts: number; cut: number }>(READ, [
-      ...[lane.id, after, limit],
-      ...[lane.key, bitOf(number), number],
+      lane.id,
+      after,
+      limit,
+      lane.key,
+      bitOf(number),
+      number,
     ])
     const found: PendingDelivery[] = []
     let bytes = 0
