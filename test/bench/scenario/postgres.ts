@@ -17,7 +17,7 @@ const PACE = 'postgres, latency'
 /** An ordered queue does a tenth of what the others do. */
 const ORDERED = 4000
 
-/** A server with the durability that it has when nobody changes it, and an empty database of it for each run. */
+/** A server with the durability of its defaults, and an empty database of it for each run. */
 class Databases implements AsyncDisposable {
   readonly #server: PostgresServer
   #count = 0
