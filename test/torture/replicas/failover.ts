@@ -57,7 +57,15 @@ async function steady(world: ReplicaWorld, sessions: readonly string[]): Promise
       return all && another === undefined && leader
     },
     PATIENCE,
-  )
+  ).catch((error: unknown) => {
+    const seen = world.replicas.map((replica) => {
+      const { life } = replica.sidecar
+      const state = life.ready ? 'ready' : 'not ready'
+      const [had, streams] = [sessionsOf(world, replica).length, streamsOf(world, replica).length]
+      return `replica ${replica.number}, life ${life.number}, ${state}: ${had} sessions, ${streams} streams`
+    })
+    throw new Error(`${seen.join('; ')}; see ${world.folder}`, { cause: error })
+  })
 }
 
 async function fail(world: ReplicaWorld, victim: Replica, way: Way): Promise<Failover> {
