@@ -19,12 +19,13 @@ export interface Failover {
 const LIMITS: Readonly<Record<Way, number>> = { kill: 20_000, stop: 3000 }
 /** So many that each process has some. */
 const SESSIONS = 12
-/** Between two messages to a session, milliseconds. */
+/** Between two messages to a session, milliseconds: while it is measured, and before. */
 const EACH = 300
+const CALM = 1500
 /** Neither what is measured nor what is waited for takes longer, milliseconds. */
 const PATIENCE = 60_000
 /** A session is had by who delivered its last fact, which is so old at the most, milliseconds. */
-const RECENT = 3000
+const RECENT = 5000
 
 /** Ends the leader `times` times, in turn by SIGKILL and by SIGTERM, and measures until others have its work. */
 export async function measureFailovers(
@@ -51,7 +52,7 @@ async function steady(world: ReplicaWorld, sessions: readonly string[]): Promise
     'leader, and sessions for each process',
     async () => {
       await send(world, sessions)
-      await pause(EACH)
+      await pause(CALM)
       const all = world.replicas.every((replica) => sessionsOf(world, replica).length > 0)
       const [leader, another] = world.replicas.filter((replica) => streamsOf(world, replica).length > 0)
       return all && another === undefined && leader
