@@ -118,7 +118,7 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
     'the password is wrong',
     () => ({ url: at('app', 'app'), store: ', password_file: wrong' }),
     'refuses the password of the user app',
-    'correct it: set store.password_file, or PGPASSWORD',
+    'correct the password in store.password_file or PGPASSWORD',
   ],
   [
     'the database is missing',
@@ -135,19 +135,19 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
   [
     'the server lets only encrypted connections in',
     () => ({ url: at('encrypted', 'app') }),
-    'store: the server lets only encrypted connections in',
+    'store: the server accepts only encrypted connections',
     'add ?sslmode=verify-full to store.url',
   ],
   [
     'the server has no TLS',
     () => ({ url: `${at('postgres', 'postgres', plainServer)}?sslmode=require` }),
-    'store: the server has no TLS, and store.url or PGSSLMODE asks for it',
+    'store: the server has no TLS, but store.url or PGSSLMODE requires it',
     'turn ssl on in postgresql.conf, or set sslmode=disable',
   ],
   [
     'the authority of the server is not trusted',
     () => ({ url: `${at('encrypted', 'app')}?sslmode=verify-full` }),
-    "store: the server's certificate is of an authority that is not trusted here",
+    "store: this machine does not trust the authority of the server's certificate",
     'add sslrootcert=FILE, its authority, to store.url',
   ],
   [
@@ -205,10 +205,10 @@ test('a standby of the server, which takes no writes, is refused with the way to
     const url = at('postgres', 'postgres', standby)
     const [ran, checked] = await Promise.all([call(['run'], { url }), call(['check'], { url })])
     expect(linesOf(ran)).toEqual([
-      `error: store: the server at 127.0.0.1:${standby.port} is a standby, which takes no writes`,
+      `error: store: the server at 127.0.0.1:${standby.port} is a standby, which accepts no writes`,
       '  fix: name the primary in store.url, or an address that leads to it',
     ])
-    expect(checked.out).toContain('is a standby, which takes no writes')
+    expect(checked.out).toContain('is a standby, which accepts no writes')
   } finally {
     await standby.stop()
   }

@@ -50,6 +50,7 @@ async function runsIn(app: string, folder: string): Promise<void> {
   const env = {
     PATH: process.env['PATH'],
     SIDECAR_ADMIN__LISTEN: `127.0.0.1:${port}`,
+    SIDECAR_STORE_BASE: app,
     NODE_ENV: 'production',
   }
   const [program = '', ...args] = command().map((word) => (word.startsWith('/etc/') ? file : word))
@@ -79,7 +80,7 @@ async function runsIn(app: string, folder: string): Promise<void> {
 /** What is installed, the largest first; what is below a quarter of a megabyte in one line. */
 async function inventory(app: string): Promise<string> {
   const modules = path.join(app, 'node_modules')
-  const packages: { name: string; bytes: number; files: number }[] = []
+  const packages: { name: string; bytes: number }[] = []
   for (const name of await readdir(modules)) {
     if (name.startsWith('.')) continue
     const inside = name.startsWith('@') ? await readdir(path.join(modules, name)) : ['']
@@ -88,17 +89,14 @@ async function inventory(app: string): Promise<string> {
   }
   packages.sort((a, b) => b.bytes - a.bytes)
   const small = packages.filter(({ bytes }) => bytes < 250_000)
-  const total = (rows: { bytes: number; files: number }[]) => ({
-    bytes: rows.reduce((sum, row) => sum + row.bytes, 0),
-    files: rows.reduce((sum, row) => sum + row.files, 0),
-  })
+  const total = (rows: { bytes: number }[]) => ({ bytes: rows.reduce((sum, row) => sum + row.bytes, 0) })
   const rows = [
     { name: '`dist`', ...(await measure(path.join(app, 'dist'))) },
     ...packages.filter((one) => !small.includes(one)).map((one) => ({ ...one, name: `\`${one.name}\`` })),
     { name: `${small.length} smaller packages`, ...total(small) },
   ]
-  const line = ({ name, bytes, files }: { name: string; bytes: number; files: number }): string =>
-    `| ${name} | ${(bytes / 1e6).toFixed(1)} MB | ${files} |`
+  const line = ({ name, bytes }: { name: string; bytes: number }): string =>
+    `| ${name} | ${(bytes / 1e6).toFixed(1)} MB |`
   const lines = [...rows, { name: 'all', ...total(rows) }].map(line)
-  return `\n| what | size | files |\n|---|---|---|\n${lines.join('\n')}\n\n`
+  return `\n| what | size |\n|---|---|\n${lines.join('\n')}\n\n`
 }

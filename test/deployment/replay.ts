@@ -45,19 +45,12 @@ async function copy({ text }: Instruction, folder: string, workdir: string): Pro
   }
 }
 
-/** Bytes and files below a folder. */
-export async function measure(folder: string): Promise<{ bytes: number; files: number }> {
-  const names = await readdir(folder, { recursive: true })
+/** Bytes of the files below a folder. */
+export async function measure(folder: string): Promise<{ bytes: number }> {
   let bytes = 0
-  let files = 0
-  for (const name of names) {
-    const { size, isFile } = await lstat(path.join(folder, name)).then((one) => ({
-      size: one.size,
-      isFile: one.isFile(),
-    }))
-    if (!isFile) continue
-    bytes += size
-    files++
+  for (const name of await readdir(folder, { recursive: true })) {
+    const found = await lstat(path.join(folder, name))
+    if (found.isFile()) bytes += found.size
   }
-  return { bytes, files }
+  return { bytes }
 }

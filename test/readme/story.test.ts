@@ -6,6 +6,8 @@ import { loadConfig } from '../../src/sidecar/config/load.ts'
 import { documentsOf } from '../deployment/documents.ts'
 import { hasKustomize } from '../deployment/kustomize.ts'
 import { unknownKeys, validateManifest } from '../deployment/schemas.ts'
+import { CERTIFICATE } from '../support/certificate.ts'
+import { administer, PostgresServer } from '../support/postgres.ts'
 import { blocks, group, ROOT } from './document.ts'
 import { Story, type Result } from './story.ts'
 
@@ -242,6 +244,34 @@ describe('the documents', () => {
     await writeFile(file, `service: { base_url: "http://127.0.0.1:9", token: x }\n${scope?.text}`)
     const { config } = await loadConfig(file, {})
     expect(config.scope).toEqual({ metadata: { app: 'billing' }, createdByToken: ['tok_1'] })
+  })
+
+  test('stores in a database of PostgreSQL', { timeout: LONG }, async () => {
+    const [sql, local] = group('postgres')
+    const [remote] = group('postgres-tls')
+    const story = await begin()
+    const at = (name: string): string => path.join(story.folder, name)
+    for (const block of group('first').slice(0, 2)) await story.play(block)
+    const config = await readFile(at('sidecar.yaml'), 'utf8')
+    await writeFile(at('database-password'), 'change-me')
+
+    await writeFile(at('database-ca.pem'), CERTIFICATE.cert)
+    await writeFile(at('tls.yaml'), config + remote?.text.replaceAll('/run/secrets/', `${story.folder}/`))
+    const { config: loaded, warnings } = await loadConfig(at('tls.yaml'), {})
+    expect([loaded.store.url, warnings]).toMatchObject([{ kind: 'postgres', password: 'change-me' }, []])
+
+    const server = await PostgresServer.start()
+    try {
+      for (const statement of sql?.text.trim().split('\n') ?? []) await administer(server.url(), statement)
+      await writeFile(at('sidecar.yaml'), config + local?.text.replace('5432', String(server.port)))
+      await story.start('npm start -- emulate', '4010')
+      await story.start('npm start -- run -c sidecar.yaml', '8481')
+      expect((await story.run('npm start -- status')).code).toBe(0)
+      expect((await story.run('npm start -- store check -c sidecar.yaml')).code).toBe(0)
+      expect(await story.stop()).toEqual([0, 0])
+    } finally {
+      await server.stop()
+    }
   })
 
   test('answers function tools, one at once and one later', { timeout: LONG }, async () => {

@@ -77,8 +77,8 @@ async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Pr
     if (!mayMigrate && schema < newest)
       return fail(
         'store',
-        `${text}, ${state}, but its user may not make tables`,
-        'GRANT CREATE ON DATABASE … TO …',
+        `${text}, ${state}, but its user may not create tables`,
+        `GRANT CREATE ON DATABASE ${new URL(url.url).pathname.slice(1)} TO ${new URL(url.url).username}`,
       )
     return ok('store', `${text}, ${state}, ${held ? 'a sidecar works with it' : 'no sidecar works with it'}`)
   } catch (error) {

@@ -58,8 +58,7 @@ async function tlsOf(
   blame: (message: string) => void,
 ): Promise<DatabaseTls | null> {
   const mode = of('sslmode') || 'disable'
-  if (!/^(disable|require|verify-ca|verify-full)$/.test(mode))
-    blame(`has an sslmode that is not known here: ${MODES}`)
+  if (!/^(disable|require|verify-ca|verify-full)$/.test(mode)) blame(`its sslmode must be one of ${MODES}`)
   if (mode === 'disable') return null
   const read = async (name: 'sslrootcert' | 'sslcert' | 'sslkey'): Promise<string | null> => {
     const file = of(name)

@@ -2,7 +2,7 @@ import { StoreError } from '../../../core/store-error.ts'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import type { Queries } from './database.ts'
 
-/** The oldest version that its makers still correct, as `server_version_num`. */
+/** The oldest version that PostgreSQL still maintains, as `server_version_num`. */
 const OLDEST = 140_000
 
 interface Server {
@@ -34,7 +34,7 @@ export async function assertUsable(queries: Queries, url: string): Promise<void>
     )
   if (recovering)
     throw new OperatorError(
-      `store: the server at ${place} is a standby, which takes no writes`,
+      `store: the server at ${place} is a standby, which accepts no writes`,
       1,
       'name the primary in store.url, or an address that leads to it',
     )
@@ -51,7 +51,7 @@ interface Refusal {
   fix: string
 }
 
-/** What an error of the first minutes means. @returns an OperatorError, or `error` itself when it is none of them. */
+/** Explains the usual errors of a first connection. @returns an OperatorError; any other `error` is returned unchanged. */
 export function explainRefusal(error: unknown, address: string): unknown {
   if (error instanceof OperatorError) return error
   const cause = error instanceof StoreError ? (error.cause ?? error) : error
@@ -63,7 +63,7 @@ export function explainRefusal(error: unknown, address: string): unknown {
   const found =
     TLS.find(([pattern]) => pattern.test(`${codeOf(cause)} ${message}`))?.[1] ??
     refusalByCode(codeOf(cause), { place, user, database, message }) ??
-    // What the driver says without a code.
+    // The driver gives these errors no code.
     (/password must be a(?: non-empty)? string/i.test(message)
       ? { reason: `${place} asks for a password of the user ${user}`, fix: PASSWORD }
       : error instanceof StoreError && error.kind === 'unreachable'
@@ -95,10 +95,13 @@ function refusalByCode(
     case 'ETIMEDOUT':
       return unreachable(place, code)
     case '28P01':
-      return { reason: `${place} refuses the password of the user ${user}`, fix: `correct it: ${PASSWORD}` }
+      return {
+        reason: `${place} refuses the password of the user ${user}`,
+        fix: 'correct the password in store.password_file or PGPASSWORD',
+      }
     case '28000':
       return {
-        reason: `${place} does not let the user ${user} in (${message})`,
+        reason: `${place} refuses the user ${user} (${message})`,
         fix: 'create the user (CREATE ROLE … LOGIN), or add a line to pg_hba.conf of the server',
       }
     case '3D000':
@@ -108,13 +111,13 @@ function refusalByCode(
       }
     case '42501':
       return {
-        reason: `the user ${user} has not the rights that the store needs in ${database} at ${place} (${message})`,
+        reason: `the user ${user} lacks permissions in the database ${database} at ${place} (${message})`,
         fix: `GRANT CREATE ON DATABASE "${database}" TO "${user}", or give it the schema: ALTER SCHEMA sidecar OWNER TO "${user}"`,
       }
     case '25006':
       return {
-        reason: `${place} takes no writes (${message})`,
-        fix: 'name the primary in store.url; ALTER DATABASE … RESET default_transaction_read_only',
+        reason: `${place} accepts no writes (${message})`,
+        fix: 'name the primary in store.url, or run ALTER DATABASE … RESET default_transaction_read_only',
       }
     case '57P03':
       return { reason: `${place} is not ready (${message})`, fix: 'wait until it is, and start again' }
@@ -128,19 +131,19 @@ function refusalByCode(
   }
 }
 
-/** Encryption that one side asks for and the other refuses, and certificates that do not fit. */
+/** One side requires encryption and the other refuses it, or a certificate is not accepted. */
 const TLS: readonly [RegExp, Refusal][] = [
   [
     /no encryption/,
     {
-      reason: 'the server lets only encrypted connections in',
+      reason: 'the server accepts only encrypted connections',
       fix: 'add ?sslmode=verify-full to store.url',
     },
   ],
   [
     /does not support SSL/,
     {
-      reason: 'the server has no TLS, and store.url or PGSSLMODE asks for it',
+      reason: 'the server has no TLS, but store.url or PGSSLMODE requires it',
       fix: 'turn ssl on in postgresql.conf, or set sslmode=disable',
     },
   ],
@@ -161,8 +164,8 @@ const TLS: readonly [RegExp, Refusal][] = [
   [
     /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|CERT_UNTRUSTED/,
     {
-      reason: "the server's certificate is of an authority that is not trusted here",
-      fix: 'add sslrootcert=FILE, its authority, to store.url',
+      reason: "this machine does not trust the authority of the server's certificate",
+      fix: 'add sslrootcert=FILE, with the certificate of the authority, to store.url',
     },
   ],
   [
