@@ -56,9 +56,7 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
     const parsed = parse(text)
     if (status >= 200 && status < 300) {
       if (isObject(parsed)) return parsed
-      throw new OperatorError(
-        `${base}${path} did not answer with a JSON object: is that the admin address of a sidecar?`,
-      )
+      throw new OperatorError(`${base}${path} did not answer with a JSON object`, 1, ADDRESS)
     }
     const problem = isObject(parsed) ? parsed : {}
     if (status === 404 || status === 405) await requireRoute(base, method, path, headers)
@@ -111,7 +109,9 @@ async function requireRoute(
   if (known) return
   throw new OperatorError(
     `the sidecar at ${base} is version ${stringOf(info['version']) ?? 'unknown'} and cannot do this (it has no ${method} ` +
-      `${path}); this program is version ${VERSION}: run the same version of both`,
+      `${path}); this program is version ${VERSION}`,
+    1,
+    'run the same version of both',
   )
 
   async function describe(): Promise<JsonObject> {
@@ -147,7 +147,7 @@ function addressOf({ host, port }: { host: string; port: number }): string {
 
 function originOf(url: string): string {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-    throw new OperatorError(`"${url}" is not an http address such as ${DEFAULT_URL}`, 2)
+    throw new OperatorError(`"${url}" is not an http address`, 2, `give one such as ${DEFAULT_URL}`)
   }
   return url.replace(/\/+$/, '')
 }
@@ -198,28 +198,46 @@ function unreachable(base: string, error: unknown): OperatorError {
   const code = codeOf(error)
   if (code === 'ECONNREFUSED') {
     return new OperatorError(
-      `no sidecar answers at ${base}: start one with "session-sidecar run -c FILE", or name another with --url`,
+      `no sidecar answers at ${base}`,
+      1,
+      'start one with "session-sidecar run -c FILE", or give its address with --url',
     )
   }
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return new OperatorError(`the host of ${base} is unknown`)
-  if (code === 'ABORT_ERR') return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`)
-  return new OperatorError(`cannot reach ${base}: ${messageOf(error)}`)
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return new OperatorError(`the host of ${base} is unknown`, 1, ADDRESS)
+  if (code === 'ABORT_ERR')
+    return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`, 1, ADDRESS)
+  return new OperatorError(`cannot reach ${base}: ${messageOf(error)}`, 1, ADDRESS)
 }
 
 function refusal(base: string, path: string, status: number, problem: JsonObject): OperatorError {
   const detail = stringOf(problem['detail']) ?? stringOf(problem['title'])
   if (status === 401 || status === 403) {
     return new OperatorError(
-      `${base} requires its admin token: set SIDECAR_ADMIN_TOKEN, or give --token-file or -c${detail === null ? '' : ` (${detail})`}`,
+      `${base} requires its admin token${detail === null ? '' : ` (${detail})`}`,
+      1,
+      'set SIDECAR_ADMIN_TOKEN, or give --token-file or -c',
     )
   }
   if (status === 404 && detail === null) {
     return new OperatorError(
-      `${base}${path} does not exist: without admin.token a sidecar that does not listen on loopback has no API`,
+      `${base}${path} does not exist`,
+      1,
+      `${ADDRESS}; a sidecar that does not listen on loopback has an API only with admin.token`,
     )
   }
-  return new OperatorError(`${base}${path} answered ${status}: ${detail ?? 'no reason given'}`)
+  const reason = detail?.replace(/\.$/, '') ?? 'no reason given'
+  const fix = status === 404 ? (LISTS.find(([name]) => reason.startsWith(name))?.[1] ?? null) : null
+  return new OperatorError(`${base}${path} answered ${status}: ${reason}`, 1, fix)
 }
+
+const ADDRESS = 'give the address of admin.listen with --url'
+
+/** The command that lists what exists. */
+const LISTS = [
+  ['no handler', '"session-sidecar handlers" lists the names'],
+  ['there is no delivery', '"session-sidecar deliveries" lists the ids'],
+] as const
 
 /** A time of the API, milliseconds since the epoch or ISO 8601. */
 export function timeOf(value: unknown): number | null {

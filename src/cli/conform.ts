@@ -101,7 +101,11 @@ function chosen(text: string): Set<string> {
 
 function addressOf(url: string, option: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '')
-  throw new OperatorError(`${option}: "${url}" is not an http or https address`, 2)
+  throw new OperatorError(
+    `${option}: "${url}" is not an http or https address`,
+    2,
+    'give one such as https://agents.example.com',
+  )
 }
 
 async function readToken(file: string): Promise<string> {

@@ -61,8 +61,9 @@ export async function retry(
   const [id] = args
   if ((id === undefined) === (options.dead !== true)) {
     throw new OperatorError(
-      'name the deliveries: "deliveries retry ID" for one, or "deliveries retry --dead" for all dead ones',
+      'give either the id of a delivery or --dead',
       2,
+      '"deliveries retry ID" for one, "deliveries retry --dead" for all dead ones',
     )
   }
   if (id !== undefined && (options.handler ?? options.since ?? options.dryRun) !== undefined) {

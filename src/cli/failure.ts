@@ -64,7 +64,7 @@ const DENIED = {
 const REFUSALS: Readonly<Record<string, Refusal>> = {
   EADDRINUSE: {
     reason: 'is in use by another program',
-    fix: 'stop that program, or use another port: --listen, or admin.listen and webhooks.listen of the configuration',
+    fix: 'stop that program, or use another port: emulate --listen, or admin.listen and webhooks.listen in the configuration',
   },
   EADDRNOTAVAIL: {
     reason: 'is not an address of this machine',

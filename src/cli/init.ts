@@ -62,21 +62,22 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
     const said = (await dialogue.ask(`${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
     return said === '' ? fallback : said
   }
-  const baseUrl = await question(options.baseUrl, 'Where is the Agent Session Service?', '')
+  const baseUrl = await question(options.baseUrl, 'Address of the Agent Session Service, without /v1', '')
   if (baseUrl === '') {
     throw new OperatorError(
-      'the address of the service is needed: give --base-url https://…, or run this command on a terminal',
+      'the address of the service is missing',
       2,
+      'add --base-url https://agents.example.com, or run this command on a terminal',
     )
   }
   const tokenFile = await question(
     options.tokenFile,
-    'A file that holds the token (empty: SERVICE_TOKEN)',
+    'File with the token (empty: the variable SERVICE_TOKEN)',
     '',
   )
   const handlerUrl = await question(
     options.handlerUrl,
-    'Where does your app receive callbacks?',
+    'Address where your app receives callbacks',
     'http://127.0.0.1:3000/agent-events',
   )
   const tool = await question(options.tool, 'Name of a function tool that your app answers (empty: none)', '')
@@ -101,7 +102,7 @@ async function proveSecret(file: string): Promise<void> {
   try {
     await readParts([{ kind: 'file', file, format: 'callback-secret', lines: true }])
   } catch (error) {
-    throw new OperatorError(`${messageOf(error)}; move the file, or name another folder`, 2)
+    throw new OperatorError(messageOf(error), 2, 'move the file, or name another folder')
   }
 }
 
@@ -134,5 +135,5 @@ async function writeNew(file: string, text: string, mode: number): Promise<void>
 }
 
 function taken(file: string): OperatorError {
-  return new OperatorError(`${file} exists already and was not changed: name another file`, 2)
+  return new OperatorError(`${file} exists already and was not changed`, 2, 'name another file')
 }

@@ -81,6 +81,12 @@ function serviceOf({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): 
       2,
       'add --base-url https://agents.example.com',
     )
+  if (baseUrl !== undefined && !/^https?:\/\/./.test(baseUrl))
+    throw new OperatorError(
+      `--base-url: "${baseUrl}" is not an http or https address`,
+      2,
+      'give one such as https://agents.example.com',
+    )
   if ((tokenFile ?? env['SIDECAR_SERVICE__TOKEN'] ?? env['SIDECAR_SERVICE__TOKEN_FILE']) === undefined)
     throw new OperatorError(
       'the token of the service is missing',

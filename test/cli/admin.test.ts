@@ -300,7 +300,7 @@ describe('a sidecar that cannot be asked', () => {
     const { code, err } = await cli(['status', '--url', 'http://127.0.0.1:9'])
     expect({ code, err }).toEqual({
       code: 1,
-      err: 'error: no sidecar answers at http://127.0.0.1:9: start one with "session-sidecar run -c FILE", or name another with --url\n',
+      err: 'error: no sidecar answers at http://127.0.0.1:9\n  fix: start one with "session-sidecar run -c FILE", or give its address with --url\n',
     })
   })
 

@@ -139,7 +139,9 @@ test('a port that is in use', async () => {
     const ended = await run([...args], {}, env)
     const [cause, fix] = linesOf(ended)
     expect(cause).toBe(`error: ${at} is in use by another program`)
-    expect(fix).toMatch(/^ {2}fix: stop that program, or use another port: --listen, or admin\.listen/)
+    expect(fix).toMatch(
+      /^ {2}fix: stop that program, or use another port: emulate --listen, or admin\.listen/,
+    )
     expect(ended.code).toBe(1)
   }
 })

@@ -52,7 +52,7 @@ test('overwrites neither a configuration nor a secret', async () => {
   const { code, err } = await cli(['init', file, ...URLS])
   expect({ code, err }).toEqual({
     code: 2,
-    err: `error: ${file} exists already and was not changed: name another file\n`,
+    err: `error: ${file} exists already and was not changed\n  fix: name another file\n`,
   })
   expect(await readFile(file, 'utf8')).toBe('mine')
   const other = await cli(['init', path.join(folder, 'other.yaml'), ...URLS])
@@ -106,7 +106,9 @@ describe.skipIf(!there)('on a terminal', () => {
   test('asks for what no option gave, and takes nothing for the default', async () => {
     const folder = await folderWith({})
     const shown = await typed(folder, 'https://agents.example.com\n\n\nrefund\n')
-    expect(shown).toContain('Where does your app receive callbacks? [http://127.0.0.1:3000/agent-events]: ')
+    expect(shown).toContain(
+      'Address where your app receives callbacks [http://127.0.0.1:3000/agent-events]: ',
+    )
     expect(shown).toContain('export SERVICE_TOKEN=')
     const { config } = await loadConfig(path.join(folder, 'sidecar.yaml'), { SERVICE_TOKEN: 'svc_pat_y' })
     expect(config.service).toMatchObject({ baseUrl: 'https://agents.example.com', token: 'svc_pat_y' })

@@ -120,7 +120,7 @@ describe('trigger', () => {
     const { code, err } = await cli(['trigger', 'turn.settled', '--handler', 'app', '--url', url])
     expect(code).toBe(1)
     expect(err).toMatch(
-      /^error: the sidecar at http:\S+ is version 0\.0\.1 and cannot do this .*; this program is version \d/,
+      /^error: the sidecar at http:\S+ is version 0\.0\.1 and cannot do this .*; this program is version \d.*\n {2}fix: run the same version of both\n$/,
     )
   })
 })

@@ -77,7 +77,7 @@ export async function loadSection<Section extends 'admin' | 'store'>(
 async function read(file: string): Promise<ConfigDocument> {
   const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
     const fault = { file: null, line: null, column: null, path: '', message: messageOf(error) }
-    throw new ConfigError([fault], isMissing(error) ? MAKE_ONE : null)
+    throw new ConfigError([fault], isMissing(error) ? MAKE_ONE : 'name another file with -c')
   })
   const document = parseConfigText(file, text)
   if (document.faults.length > 0) throw new ConfigError(document.faults)

@@ -30,7 +30,7 @@ export async function restoreStore(
   options: { now: number; onProgress: Progress },
 ): Promise<Restored> {
   const source = resolve(from)
-  if (!existsSync(source)) throw new OperatorError(`store: ${source} does not exist.`)
+  if (!existsSync(source)) throw new OperatorError(`store: ${source} does not exist`, 1, 'correct the path')
   const target = existsSync(to) ? realpathSync(to) : resolve(to)
   if (realpathSync(source) === target)
     throw new OperatorError(`store: ${source} is the store itself. Name the copy to restore.`, 2)
@@ -54,7 +54,11 @@ export async function restoreStore(
     return { ...inspection, file: target, from: source, ...kept }
   } catch (error) {
     if (error instanceof OperatorError) throw error
-    throw new OperatorError(`store: ${source} could not be restored to ${target}: ${messageOf(error)}`)
+    throw new OperatorError(
+      `store: ${source} could not be restored to ${target}: ${messageOf(error)}`,
+      1,
+      'name a copy that "session-sidecar store backup" made',
+    )
   } finally {
     unlock()
   }
