@@ -318,7 +318,7 @@ describe('a sidecar that cannot be asked', () => {
     const { code, err } = await cli(['status', '--url', `http://127.0.0.1:${port}`])
     server.close()
     expect(code).toBe(1)
-    expect(err).toMatch(/^error: cannot reach http.*\n$/)
+    expect(err).toMatch(/^error: cannot reach http.*\n {2}fix: give the address of admin\.listen.*\n$/)
   })
 })
 

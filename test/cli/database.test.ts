@@ -148,7 +148,7 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
     'the authority of the server is not trusted',
     () => ({ url: `${at('encrypted', 'app')}?sslmode=verify-full` }),
     "store: this machine does not trust the authority of the server's certificate",
-    'add sslrootcert=FILE, its authority, to store.url',
+    'add sslrootcert=FILE, with the certificate of the authority, to store.url',
   ],
   [
     'the store is newer',

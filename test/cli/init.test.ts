@@ -78,7 +78,7 @@ test('without a terminal says which option is missing, and writes nothing', asyn
   const file = path.join(folder, 'sidecar.yaml')
   const { code, err } = await cli(['init', file])
   expect(code).toBe(2)
-  expect(err).toContain('give --base-url')
+  expect(err).toContain('add --base-url')
   await expect(readFile(file)).rejects.toThrow('ENOENT')
 })
 

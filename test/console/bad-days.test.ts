@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await running.stop()
     running = await startAdmin({ listen, version: '2.0.0' })
     await page.getByText('The sidecar now runs another version.').waitFor({ timeout: 15_000 })
-    await page.getByRole('button', { name: 'Load its console' }).click()
+    await page.getByRole('button', { name: 'Load the new console' }).click()
     await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
     expect(await page.getByRole('alert').count()).toBe(0)
   }, 40_000)

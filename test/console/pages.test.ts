@@ -193,7 +193,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await rows.first().getByText('2 attempts: 500, {"error":"the <b>ledger</b> is closed"}').waitFor()
     stage.rig.app.handle = () => ({})
     await rows.first().getByRole('button', { name: 'Retry' }).click()
-    await page.getByText('turn.settled is due again at audit.').waitFor()
+    await page.getByText('turn.settled will be sent to audit again.').waitFor()
     await expect.poll(() => rows.count()).toBe(1)
 
     await page.getByRole('button', { name: 'Retry dead letters …' }).click()
@@ -201,7 +201,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await dialog.getByText('1 dead letter of audit.').waitFor()
     expect(await stage.rig.list('/api/deliveries?status=dead')).toHaveLength(1)
     await dialog.getByRole('button', { name: 'Retry 1 delivery' }).click()
-    await page.getByText('1 dead letter due again.').waitFor()
+    await page.getByText('1 dead letter will be sent again.').waitFor()
     await page.getByText('No dead letters.').waitFor()
     await page.getByLabel('Status').selectOption('delivered')
     await expect.poll(() => rows.count()).toBe(2)

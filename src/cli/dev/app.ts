@@ -88,7 +88,7 @@ export function configOfExample({ url, secret }: ExampleApp): Pick<ConfigInput, 
     handlers: [{ name: 'app', url: `${url}/agent-events`, secret, events: ['*'] }],
     tools: [
       tool('lookup_order', 'Finds an order by its id', 'order_id'),
-      tool('check_stock', 'Counts what is in stock of an article', 'sku'),
+      tool('check_stock', 'Counts the stock of an article', 'sku'),
     ],
   }
 }

@@ -65,7 +65,7 @@ function Action({ action, link }) {
       ${'in session '}<code>${action.session_id}</code>${action.expires_at !== null && `, ends ${date(action.expires_at)}`}
     </p>
     <details>
-      <summary>As the service sent it</summary>
+      <summary>The action as the service sent it</summary>
       <${Json} value=${action.action} />
     </details>
   </article>`

@@ -14,6 +14,6 @@ export function Banner() {
   if (!upgraded) return null
   return html`<p class="banner warn" role="alert">
     The sidecar now runs another version.
-    <button onClick=${() => location.reload()}>Load its console</button>
+    <button onClick=${() => location.reload()}>Load the new console</button>
   </p>`
 }

@@ -19,7 +19,7 @@ export function Deliveries({ route }) {
   const retry = async (delivery) => {
     try {
       await post(`api/deliveries/${delivery.id}/retry`)
-      setResult({ text: `${delivery.type} is due again at ${delivery.handler}.` })
+      setResult({ text: `${delivery.type} will be sent to ${delivery.handler} again.` })
       await list.again()
     } catch (error) {
       setResult({ text: error.message, bad: true })
@@ -34,7 +34,7 @@ export function Deliveries({ route }) {
         value=${status}
         onChange=${(event) => replaceQuery({ status: event.target.value })}
       >
-        <option value="">every status</option>
+        <option value="">all statuses</option>
         ${STATUSES.map((word) => html`<option key=${word} value=${word}>${word}</option>`)}
       </select>
       <select
@@ -42,12 +42,12 @@ export function Deliveries({ route }) {
         value=${handler}
         onChange=${(event) => replaceQuery({ handler: event.target.value })}
       >
-        <option value="">every handler</option>
+        <option value="">all handlers</option>
         ${handlers.map(({ name }) => html`<option key=${name} value=${name}>${name}</option>`)}
       </select>
       <${BulkRetry}
         handler=${handler}
-        onDone=${(n) => (setResult({ text: `${count(n, 'dead letter')} due again.` }), list.again())}
+        onDone=${(n) => (setResult({ text: `${count(n, 'dead letter')} will be sent again.` }), list.again())}
       />
       <span class="faint" role="status">${list.rows.length}${list.hasMore ? '+' : ''} shown</span>
     </div>

@@ -53,7 +53,7 @@ function Attempts({ delivery }) {
         <tr>
           <th>${delivery.handler} <${Badge} word=${delivery.status} /></th>
           <th>Answer</th>
-          <th>Took</th>
+          <th>Duration</th>
         </tr>
       </thead>
       <tbody>

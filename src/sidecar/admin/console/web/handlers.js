@@ -24,12 +24,12 @@ export function Handlers() {
   return html`<div class="page">
     <h1>Handlers and tools</h1>
     <h2>Handlers</h2>
-    ${data.handlers.length === 0 && html`<${Empty}>No handler is configured (handlers).<//>`}
+    ${data.handlers.length === 0 && html`<${Empty}>No handler is configured: add one to <code>handlers</code>.<//>`}
     <div class="cards">
       ${data.handlers.map((handler) => html`<${Handler} key=${handler.name} handler=${handler} canTest=${data.canTest} again=${again} />`)}
     </div>
     <h2>Tools</h2>
-    ${data.tools.length === 0 && html`<${Empty}>No tool is configured (tools).<//>`}
+    ${data.tools.length === 0 && html`<${Empty}>No tool is configured: add one to <code>tools</code>.<//>`}
     <div class="cards">
       ${data.tools.map((tool) => html`<${Tool} key=${tool.name} tool=${tool} calls=${data.calls.filter(({ name }) => name === tool.name)} />`)}
     </div>
@@ -54,8 +54,8 @@ function Handler({ handler, canTest, again }) {
       <${Badge} word=${state} />
     </h3>
     <dl class="facts">
-      <dt>Since</dt>
-      <dd><${Age} at=${since} /></dd>
+      <dt>Last change</dt>
+      <dd><${Age} at=${since} suffix=" ago" /></dd>
       <dt>Backlog</dt>
       <dd>
         <a href=${href(['deliveries'], { handler: name, status: 'pending' })}>${pending}</a
@@ -93,14 +93,14 @@ function Tool({ tool, calls }) {
     <p class="faint"><${Text}>${tool.description ?? ''}<//></p>
     <dl class="facts">
       <dt>Calls</dt>
-      <dd>${calls.length} <span class="faint">of the last ${CALLS} of all tools</span></dd>
+      <dd>${calls.length} <span class="faint">among the last ${CALLS} calls</span></dd>
       <dt>Answered with the error text</dt>
       <dd>${fixed}</dd>
       <dt>Not answered</dt>
       <dd>${failed}</dd>
       <dt>Open</dt>
       <dd>${open.length}</dd>
-      <dt>Last run</dt>
+      <dt>Last run took</dt>
       <dd>
         ${last?.finished_at == null || last.started_at === null ? '–' : duration(last.finished_at - last.started_at)}
       </dd>
@@ -108,7 +108,7 @@ function Tool({ tool, calls }) {
       <dd><${Age} at=${last?.received_at} suffix=" ago" /></dd>
     </dl>
     ${last !== undefined && last.error !== null && html`<p class="fault"><${Text}>${last.error}<//></p>`}
-    ${last !== undefined && html`<p><a data-item href=${href(['sessions', last.session_id], { turn: last.turn_id ?? '' })}>To the last call</a></p>`}
+    ${last !== undefined && html`<p><a data-item href=${href(['sessions', last.session_id], { turn: last.turn_id ?? '' })}>Show the last call</a></p>`}
     <details>
       <summary>Parameters</summary>
       <${Json} value=${tool.parameters ?? null} />

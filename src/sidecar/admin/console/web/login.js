@@ -29,8 +29,8 @@ export function Login() {
     <h1>Session sidecar</h1>
     <p>
       Sign in with the admin token (<code>admin.token</code> of the configuration). A login ends after twelve
-      hours, when the token changes and when the sidecar starts again; then sign in again, and you return to
-      this page.
+      hours, when the token changes, and when the sidecar restarts. Then sign in again; you return to this
+      page.
     </p>
     <label for="token">Admin token</label>
     <input

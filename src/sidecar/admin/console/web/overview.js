@@ -58,8 +58,8 @@ export function Overview() {
         <dd><${Text}>${status.service.base_url}<//></dd>
         <dt>Token</dt>
         <dd><${Badge} word=${status.token.state} /></dd>
-        <dt>Token ends</dt>
-        <dd>${status.token.expires_at === null ? 'not known' : date(status.token.expires_at)}</dd>
+        <dt>Token expires</dt>
+        <dd>${status.token.expires_at === null ? 'unknown' : date(status.token.expires_at)}</dd>
         <dt>Sidecar</dt>
         <dd>
           ${status.version}, up <${Age} at=${status.started_at} />${status.leader ? '' : ', not leading'}
@@ -132,8 +132,8 @@ function Channel({ label, channel }) {
       ${label} <${Badge} word=${channel.state} tone=${channel.state === 'waiting' ? 'bad' : undefined} />
     </h3>
     <dl class="facts">
-      <dt>Since</dt>
-      <dd><${Age} at=${channel.since} /></dd>
+      <dt>Last change</dt>
+      <dd><${Age} at=${channel.since} suffix=" ago" /></dd>
       <dt>Last report</dt>
       <dd><${Age} at=${channel.last_event_at} suffix=" ago" /></dd>
       <dt>Lag</dt>
@@ -161,7 +161,7 @@ function Throughput({ minutes }) {
       viewBox=${`0 0 ${BARS * 4} 40`}
       preserveAspectRatio="none"
       role="img"
-      aria-label=${`Facts a minute, at most ${most}`}
+      aria-label=${`Facts a minute, the highest ${most}`}
     >
       ${shown.map(({ at, facts }, index) => {
         const height = facts === 0 ? 0.5 : Math.max(1.5, (facts / most) * 40)
@@ -176,10 +176,10 @@ function Throughput({ minutes }) {
     </svg>
     <dl class="facts">
       <dt>Facts</dt>
-      <dd>${sum('facts')} <span class="faint">(at most ${most} a minute)</span></dd>
+      <dd>${sum('facts')} <span class="faint">(highest: ${most} a minute)</span></dd>
       <dt>Callbacks delivered</dt>
       <dd>${sum('delivered')}</dd>
-      <dt>Attempts that failed</dt>
+      <dt>Failed attempts</dt>
       <dd>${sum('failed')}</dd>
       <dt>Function calls ended</dt>
       <dd>${sum('calls')}</dd>

@@ -26,7 +26,7 @@ export function Sessions({ route }) {
         value=${status}
         onChange=${(event) => replaceQuery({ status: event.target.value })}
       >
-        <option value="">every status</option>
+        <option value="">all statuses</option>
         ${STATUSES.map((word) => html`<option key=${word} value=${word}>${word.replaceAll('_', ' ')}</option>`)}
       </select>
       <span class="faint" role="status">${list.rows.length}${list.hasMore ? '+' : ''} shown</span>

@@ -42,7 +42,7 @@ export function summary({ type, data }) {
     return [
       turn.error === null || turn.error === undefined ? null : compact(turn.error),
       type === 'turn.settled'
-        ? `artifacts ${turn.artifacts}${artifacts === 0 ? '' : `, ${artifacts} of them`}`
+        ? `artifacts ${turn.artifacts}${artifacts === 0 ? '' : `: ${artifacts} published`}`
         : null,
     ]
       .filter(Boolean)
