@@ -212,7 +212,7 @@ const CHECKING: readonly CommandSpec[] = [
   },
   {
     name: 'store',
-    summary: 'check the database, copy it, or restore a copy',
+    summary: 'check the database, copy it, restore a copy, or move to another engine',
     description:
       'Checks or copies the database of a sidecar, which may be running; restores a copy while none is running.',
     commands: [
@@ -245,6 +245,28 @@ const CHECKING: readonly CommandSpec[] = [
         options: [CONFIG, JSON_OUTPUT],
         examples: ['session-sidecar store restore sidecar-backup.db -c sidecar.yaml'],
         load: async () => (await import('./store.ts')).restore,
+      },
+      {
+        name: 'copy',
+        summary:
+          'Copies the database into the other engine, from SQLite to PostgreSQL or back, and compares both at the end. No sidecar may use either meanwhile. A copy that was cut is continued by the same command.',
+        options: [
+          option('--from <url>', 'the store to copy: sqlite:FILE, or postgres://… (required)', {
+            required: true,
+          }),
+          option('--to <url>', 'the store to make: postgres://… or sqlite:FILE (required)', {
+            required: true,
+          }),
+          option(
+            '--password-file <file>',
+            'file with the password of the database; by default that of PGPASSWORD or PGPASSFILE',
+          ),
+          JSON_OUTPUT,
+        ],
+        examples: [
+          'session-sidecar store copy --from sqlite:data/sidecar.db --to "postgres://sidecar@db.example.com/sidecar?sslmode=verify-full"',
+        ],
+        load: async () => (await import('./copy.ts')).copy,
       },
     ],
   },

@@ -75,7 +75,7 @@ function report(restored: Restored): string {
 }
 
 /** Progress for people: percent, in one line. */
-function showProgress(terminal: Terminal): { step: Progress; end: () => void } {
+export function showProgress(terminal: Terminal): { step: Progress; end: () => void } {
   let shown = 0
   return {
     step({ done, total }) {

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { FULL } from '../support/full.ts'
 
 /** Files about SQLite's file, by name: what is done to it, and its lock. All others run with a database of PostgreSQL as well. */
-export const OF_A_FILE = ['engines', 'operator', 'restore', 'store']
+export const OF_A_FILE = ['copy', 'engines', 'operator', 'restore', 'store']
 /** What a person waits for: every channel, and the answer of a call. */
 const QUICK = ['answer', 'channels']
 

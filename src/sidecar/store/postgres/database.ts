@@ -22,6 +22,8 @@ export interface DatabaseAddress {
   password?: () => string | null
   ssl?: NonNullable<ClientConfig['ssl']>
   connections?: number
+  /** Milliseconds that a statement may take. */
+  longest?: number
 }
 
 /** A transaction that is under way. */
@@ -44,7 +46,8 @@ const TIMES = {
   /** A statement of ours takes milliseconds; a lock is held as long as one of them. */
   statement: 10_000,
   lock: 5_000,
-  answer: 11_000,
+  /** More than the server takes. */
+  answer: 1_000,
   /** A process that was frozen in a transaction must not hold its locks. */
   idleInTransaction: 10_000,
   idle: 30_000,
@@ -61,7 +64,7 @@ const TEXTS = new Set([25, 1043])
  * @throws {OperatorError} when the package `pg` is missing, or the server refuses us for good.
  */
 export async function openDatabase(
-  { connections = CONNECTIONS, ...address }: DatabaseAddress,
+  { connections = CONNECTIONS, longest = TIMES.statement, ...address }: DatabaseAddress,
   onError: (error: Error) => void,
 ): Promise<Database> {
   const pg = await loadDriver()
@@ -69,11 +72,11 @@ export async function openDatabase(
     ...placeOf(address),
     application_name: 'agent-session-sidecar',
     connectionTimeoutMillis: TIMES.connect,
-    statement_timeout: TIMES.statement,
+    statement_timeout: longest,
     lock_timeout: TIMES.lock,
     idle_in_transaction_session_timeout: TIMES.idleInTransaction,
     // The server's own limits do not reach us through a connection that is dead without saying so.
-    query_timeout: TIMES.answer,
+    query_timeout: longest + TIMES.answer,
     keepAlive: true,
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') => {

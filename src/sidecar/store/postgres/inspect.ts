@@ -1,6 +1,6 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
-import { openDatabase, type Database, type DatabaseAddress } from './database.ts'
+import { openDatabase, type Database, type DatabaseAddress, type Queries } from './database.ts'
 import { knownVersion, versionOf } from './schema.ts'
 import { askServer, assertUsable, explainRefusal } from './server.ts'
 
@@ -83,7 +83,7 @@ async function reading<T>(
   }
 }
 
-async function glance(database: Database, url: string): Promise<Glance> {
+export async function glance(database: Queries, url: string): Promise<Glance> {
   const { version } = await askServer(database)
   const schema = await versionOf(database)
   const [rights] = await database.rows<{ may: boolean }>(

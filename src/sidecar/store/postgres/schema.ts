@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../../../std/errors.ts'
-import type { Database, Queries } from './database.ts'
+import type { Database, Queries, Transaction } from './database.ts'
 
 const FOLDER = join(import.meta.dirname, 'migrations')
 /** Replicas that start at once migrate one after the other. Any number that no other program takes. */
@@ -18,12 +18,26 @@ export function knownVersion(): number {
   return migrations().length
 }
 
-/** The number of the last migration that a database has seen; 0: there is no store. */
+/**
+ * The number of the last migration that a database has seen; 0: there is no store.
+ * @throws {OperatorError} when it holds a copy that is not complete.
+ */
 export async function versionOf(queries: Queries): Promise<number> {
-  const [known] = await queries.rows<{ known: boolean }>(
-    "SELECT to_regclass('sidecar.schema_versions') IS NOT NULL AS known",
+  const [known] = await queries.rows<{ known: boolean; copying: boolean }>(
+    `SELECT to_regclass('sidecar.schema_versions') IS NOT NULL AS known,
+       to_regclass('sidecar.unfinished_copy') IS NOT NULL AS copying`,
   )
-  if (known?.known !== true) return 0
+  if (known?.copying === true)
+    throw new OperatorError(
+      'store: the database holds a copy that is not complete',
+      1,
+      'run the same "store copy" again, which continues; or remove it: DROP SCHEMA sidecar CASCADE',
+    )
+  return known?.known === true ? await appliedVersion(queries) : 0
+}
+
+/** As `versionOf`, of a schema that is there. */
+export async function appliedVersion(queries: Queries): Promise<number> {
   const [row] = await queries.rows<{ version: number | null }>(
     'SELECT max(version) AS version FROM sidecar.schema_versions',
   )
@@ -31,10 +45,13 @@ export async function versionOf(queries: Queries): Promise<number> {
 }
 
 /**
- * Brings the database to the newest schema.
+ * Brings the database to the newest schema. `prepare`: for a copy, in the same transaction.
  * @throws {OperatorError} when it is of a newer version that this one cannot work beside.
  */
-export async function migrate(database: Database): Promise<void> {
+export async function migrate(
+  database: Database,
+  prepare?: (step: Transaction) => Promise<void>,
+): Promise<void> {
   const known = migrations()
   const step = await database.begin()
   try {
@@ -43,7 +60,7 @@ export async function migrate(database: Database): Promise<void> {
     await step.script(
       'CREATE TABLE IF NOT EXISTS sidecar.schema_versions (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
     )
-    const version = await versionOf(step)
+    const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
     if (version > known.length) {
       throw new OperatorError(
         `store: the database was written by a newer version (schema ${version}, this program knows ${known.length})`,
@@ -56,6 +73,7 @@ export async function migrate(database: Database): Promise<void> {
       await step.script(text)
       await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [index + 1])
     }
+    await prepare?.(step)
     await step.commit()
   } catch (error) {
     await step.rollback()

@@ -5,7 +5,14 @@ import { OperatorError } from '../../../std/errors.ts'
 import { assertOneName, createPrivately, lock } from './lock.ts'
 import { damaged, explainOpening } from './refusal.ts'
 import { assertOwnLog } from './wal.ts'
-import { alteredDefinitions, APPLICATION_ID, knownMigrations, migrate, versionOf } from './schema.ts'
+import {
+  alteredDefinitions,
+  APPLICATION_ID,
+  COPYING_ID,
+  knownMigrations,
+  migrate,
+  versionOf,
+} from './schema.ts'
 
 /** Up to this size the whole file is checked at each start; a larger one would make a start take seconds. */
 const CHECKED_AT_START = 64 * 1024 * 1024
@@ -67,6 +74,12 @@ export function openDatabase(path: string): OpenStore {
 export function recogniseStore(db: Sqlite, file: string): void {
   const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get()
   const id = db.pragma('application_id', { simple: true })
+  if (id === COPYING_ID)
+    throw new OperatorError(
+      `store: ${file} is a copy that is not complete`,
+      1,
+      'run the same "store copy" again, which continues; or remove the file',
+    )
   if (tables !== 0 && id !== APPLICATION_ID) {
     throw new OperatorError(
       `store: ${file} is a database of another program. It was not changed. Set store.url to another file.`,

@@ -5,6 +5,8 @@ import { OWNER_SCHEMA } from './owner-page.ts'
 
 /** Marks the file as ours: "SDCR". */
 export const APPLICATION_ID = 0x53444352
+/** Marks a copy from PostgreSQL that is not complete: "SDCP". */
+export const COPYING_ID = 0x53444350
 const MIGRATIONS = join(import.meta.dirname, 'migrations')
 
 /** Names of the migrations, in order. */

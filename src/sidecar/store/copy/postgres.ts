@@ -1,0 +1,261 @@
+import { OperatorError } from '../../../std/errors.ts'
+import { objectOf } from '../../../std/depth.ts'
+import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
+import { openDatabase, type Database, type DatabaseAddress, type Queries } from '../postgres/database.ts'
+import { glance, type Glance } from '../postgres/inspect.ts'
+import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
+import { assertUsable, explainRefusal } from '../postgres/server.ts'
+import { shardOf } from '../postgres/shard.ts'
+import { resume, START, type Source, type Target, type Unfinished } from './copy.ts'
+import { columnsOf, NUMBERED, PAGE, TABLES, type Key, type Row, type Table, type Value } from './tables.ts'
+
+/** Milliseconds: a page is read in less, and the largest tables are counted in less. */
+const LONGEST = 600_000
+
+/**
+ * Opens a store to copy it: as it is now, whatever happens meanwhile.
+ * @throws {OperatorError} when a sidecar works with it, or it cannot be read.
+ */
+export async function openSource(address: DatabaseAddress): Promise<Source> {
+  return await opened(address, async (database) => {
+    const { url } = address
+    const { schema, newest } = await atRest(database, url)
+    if (schema !== newest)
+      throw new OperatorError(
+        schema === 0
+          ? `store: there is no store in ${url}`
+          : `store: ${url} has schema ${schema}, this program has ${newest}`,
+        1,
+        schema === 0
+          ? 'correct --from'
+          : 'start a sidecar of this version on it once, or copy with the version that wrote it',
+      )
+    const reading = await database.begin()
+    await reading.script('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
+    const mark = await markOf(reading)
+    return {
+      place: url,
+      mark,
+      now: await timeOf(reading),
+      page: (table, after) => pageOf(reading, table, after),
+      count: (table) => one(reading, `SELECT count(*) AS one FROM sidecar.${table.name}`),
+      async numbers() {
+        const tables: Record<string, number> = {}
+        for (const table of NUMBERED) tables[table] = await one(reading, LAST[table])
+        return { tables, epoch: await one(reading, EPOCH) }
+      },
+      async assertAtRest() {
+        await atRest(database, url)
+        if ((await markOf(database)) === mark) return
+        throw new OperatorError(
+          `store: a sidecar worked with ${url} while it was copied`,
+          1,
+          'stop it, and copy again',
+        )
+      },
+      async close() {
+        await reading.rollback()
+        await database.close()
+      },
+    }
+  })
+}
+
+/**
+ * Makes a store in a database, or goes on with a copy that is not complete. Until it is, no sidecar starts with it.
+ * @throws {OperatorError} when the database holds a store already, or cannot be used.
+ */
+export async function openTarget(address: DatabaseAddress): Promise<Target> {
+  return await opened(address, async (database) => {
+    const { url } = address
+    await assertUsable(database, url)
+    return {
+      place: url,
+      now: await timeOf(database),
+      page: (table, after) => pageOf(database, table, after),
+      async begin(origin) {
+        const [there] = await database.rows<{ store: boolean; copying: boolean }>(
+          `SELECT to_regclass('sidecar.schema_versions') IS NOT NULL AS store,
+             to_regclass('sidecar.unfinished_copy') IS NOT NULL AS copying`,
+        )
+        if (there?.copying === true) {
+          const [found] = await database.rows<Unfinished>('SELECT origin, place FROM sidecar.unfinished_copy')
+          const known = found === undefined ? null : resume(found, origin)
+          if (known !== null && (await appliedVersion(database)) === knownVersion()) return known
+        } else if (there?.store === true)
+          throw new OperatorError(
+            `store: ${url} holds a store already`,
+            1,
+            'name another database, or remove what is there: DROP SCHEMA sidecar CASCADE',
+          )
+        await migrate(database, async (step) => {
+          await step.script(BEGIN)
+          await step.change('INSERT INTO sidecar.unfinished_copy VALUES ($1, $2)', [
+            JSON.stringify(origin),
+            JSON.stringify(START),
+          ])
+        })
+        return { origin, place: START }
+      },
+      async write(table, rows, { from, to }) {
+        const step = await database.begin()
+        try {
+          // The last transaction waits for the disk, and with it for all before.
+          await step.script('SET LOCAL synchronous_commit = off')
+          const moved = await step.change('UPDATE sidecar.unfinished_copy SET place = $2 WHERE place = $1', [
+            JSON.stringify(from),
+            JSON.stringify(to),
+          ])
+          if (moved !== 1)
+            throw new OperatorError(`store: another copy into ${url} is under way`, 1, 'wait for its end')
+          await insert(step, table, rows)
+          await step.commit()
+        } catch (error) {
+          await step.rollback()
+          throw error
+        }
+      },
+      async finish({ tables, epoch }) {
+        const step = await database.begin()
+        try {
+          for (const table of NUMBERED) await step.rows(SET_LAST[table], [tables[table] ?? 0])
+          await step.rows(SET_EPOCH, [epoch])
+          await step.script('DROP TABLE sidecar.unfinished_copy')
+          await step.commit()
+        } catch (error) {
+          await step.rollback()
+          throw error
+        }
+        // The first statements of a sidecar must not be planned as for empty tables.
+        for (const { name } of TABLES) await database.change(`ANALYZE sidecar.${name}`)
+      },
+      close: () => database.close(),
+    }
+  })
+}
+
+async function opened<T>(address: DatabaseAddress, open: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase({ ...address, connections: 2, longest: LONGEST }, () => undefined)
+  try {
+    return await open(database)
+  } catch (error) {
+    await database.close()
+    throw explainRefusal(error, address.url)
+  }
+}
+
+const BEGIN = `
+  TRUNCATE ${TABLES.map(({ name }) => `sidecar.${name}`).join(', ')};
+  CREATE TABLE IF NOT EXISTS sidecar.unfinished_copy (origin text NOT NULL, place text NOT NULL);
+  TRUNCATE sidecar.unfinished_copy`
+
+const POSITION = (name: string): string => `SELECT last AS one FROM sidecar.positions WHERE name = '${name}'`
+const SET_POSITION = (name: string): string =>
+  `UPDATE sidecar.positions SET last = $1::bigint WHERE name = '${name}'`
+const SEQUENCE = (column: string): string =>
+  `pg_get_serial_sequence('sidecar.${column.replace('.', "', '")}')`
+const IDENTITY = (column: string): string =>
+  `SELECT coalesce(pg_sequence_last_value(${SEQUENCE(column)}::regclass), 0) AS one`
+const SET_IDENTITY = (column: string): string =>
+  `SELECT setval(${SEQUENCE(column)}::regclass, greatest($1::bigint, 1), $1::bigint > 0)`
+
+const LAST: Readonly<Record<(typeof NUMBERED)[number], string>> = {
+  facts: POSITION('facts'),
+  held_frames: POSITION('held_frames'),
+  handlers: IDENTITY('handlers.number'),
+  lanes: IDENTITY('lanes.id'),
+  quarantine: IDENTITY('quarantine.id'),
+}
+const SET_LAST: typeof LAST = {
+  facts: SET_POSITION('facts'),
+  held_frames: SET_POSITION('held_frames'),
+  handlers: SET_IDENTITY('handlers.number'),
+  lanes: SET_IDENTITY('lanes.id'),
+  quarantine: SET_IDENTITY('quarantine.id'),
+}
+/** Each start takes a new one. */
+const EPOCH = 'SELECT coalesce(max(epoch), 0) AS one FROM sidecar.leases'
+const SET_EPOCH = `
+  WITH given AS (INSERT INTO sidecar.leases VALUES ('leader', '', $1::bigint, clock_timestamp()))
+  INSERT INTO sidecar.commits VALUES ('leader', 0)`
+
+async function atRest(queries: Queries, url: string): Promise<Glance> {
+  const seen = await glance(queries, url)
+  if (seen.held)
+    throw new OperatorError(`store: a sidecar works with ${url}`, 1, 'stop it; after a kill, wait 15 seconds')
+  return seen
+}
+
+async function markOf(queries: Queries): Promise<string> {
+  return `${await one(queries, EPOCH)} ${await one(queries, LAST.facts)}`
+}
+
+async function timeOf(queries: Queries): Promise<number> {
+  return await one(queries, 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS one')
+}
+
+async function one(queries: Queries, text: string): Promise<number> {
+  const [row] = await queries.rows<{ one: number | null }>(text)
+  return row?.one ?? 0
+}
+
+async function pageOf(queries: Queries, table: Table, after: Key | null): Promise<Row[]> {
+  const key = table.key.join(', ')
+  const columns = columnsOf(table).join(', ')
+  const where =
+    after === null
+      ? ''
+      : `WHERE (${key}) > (${table.key.map((column, index) => `$${index + 1}::${typeOf(table, column)}`).join(', ')})`
+  const size = ['0', ...table.texts.map((column) => `coalesce(octet_length(${column}), 0)`)].join(' + ')
+  return await queries.rows<Row>(
+    `SELECT ${columns} FROM (
+       SELECT *, sum(${size}) OVER (ORDER BY ${key} ROWS UNBOUNDED PRECEDING) - (${size}) AS before FROM (
+         SELECT ${columns} FROM sidecar.${table.name} ${where} ORDER BY ${key} LIMIT ${PAGE.rows}) AS few) AS page
+     WHERE before < ${PAGE.bytes} ORDER BY ${key}`,
+    after ?? [],
+  )
+}
+
+function typeOf({ numbers }: Table, column: string): 'bigint' | 'text' {
+  return numbers.includes(column) ? 'bigint' : 'text'
+}
+
+async function insert(queries: Queries, table: Table, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return
+  const derived = DERIVED[table.name] ?? {}
+  const columns = columnsOf(table)
+  const values = columns.map((column) => rows.map((row) => row[column] ?? null))
+  const types = columns.map((column) => `${typeOf(table, column)}[]`)
+  for (const [column, derive] of Object.entries(derived)) {
+    columns.push(column)
+    values.push(rows.map(derive))
+    types.push(column === 'shard' ? 'bigint[]' : 'text[]')
+  }
+  await queries.change(
+    `INSERT INTO sidecar.${table.name} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
+     SELECT * FROM unnest(${types.map((type, index) => `$${index + 1}::${type}`).join(', ')})`,
+    values,
+  )
+}
+
+/** What SQLite finds in other columns when it is asked. */
+const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Value>>>> = {
+  lanes: { shard: shardIn },
+  calls: { shard: shardIn },
+  hints: { shard: shardIn },
+  sessions: { title: ({ raw }) => parseSession(objectOf(String(raw)))?.title ?? null },
+  turns: {
+    artifacts: ({ raw }) => (raw === null ? null : (parseTurn(objectOf(String(raw)))?.artifacts ?? null)),
+  },
+  actions: {
+    turn_id: ({ raw }) => parseAction(objectOf(String(raw)))?.turnId ?? null,
+    name({ raw }) {
+      const name = objectOf(String(raw))?.['name']
+      return typeof name === 'string' ? name : null
+    },
+  },
+}
+
+function shardIn({ session_id: session }: Row): number {
+  return shardOf(String(session))
+}
