@@ -1,11 +1,8 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { Checksum, keyOf, moveClock, TABLES, type Key, type Row, type Table } from './tables.ts'
 
-/** The last numbers given, by table, and the last epoch. */
-export interface Numbers {
-  tables: Readonly<Record<string, number>>
-  epoch: number
-}
+/** The last numbers given, by table. No row has an epoch: what is claimed is claimed in memory. */
+export type Numbers = Readonly<Record<string, number>>
 
 /** How far a copy is. It is stored with the rows that it counts. */
 export interface Place {

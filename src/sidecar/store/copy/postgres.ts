@@ -40,9 +40,9 @@ export async function openSource(address: DatabaseAddress): Promise<Source> {
       page: (table, after) => pageOf(reading, table, after),
       count: (table) => one(reading, `SELECT count(*) AS one FROM sidecar.${table.name}`),
       async numbers() {
-        const tables: Record<string, number> = {}
-        for (const table of NUMBERED) tables[table] = await one(reading, LAST[table])
-        return { tables, epoch: await one(reading, EPOCH) }
+        const numbers: Record<string, number> = {}
+        for (const table of NUMBERED) numbers[table] = await one(reading, LAST[table])
+        return numbers
       },
       async assertAtRest() {
         await atRest(database, url)
@@ -115,11 +115,10 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
           throw error
         }
       },
-      async finish({ tables, epoch }) {
+      async finish(numbers) {
         const step = await database.begin()
         try {
-          for (const table of NUMBERED) await step.rows(SET_LAST[table], [tables[table] ?? 0])
-          await step.rows(SET_EPOCH, [epoch])
+          for (const table of NUMBERED) await step.rows(SET_LAST[table], [numbers[table] ?? 0])
           await step.script('DROP TABLE sidecar.unfinished_copy')
           await step.commit()
         } catch (error) {
@@ -175,9 +174,6 @@ const SET_LAST: typeof LAST = {
 }
 /** Each start takes a new one. */
 const EPOCH = 'SELECT coalesce(max(epoch), 0) AS one FROM sidecar.leases'
-const SET_EPOCH = `
-  WITH given AS (INSERT INTO sidecar.leases VALUES ('leader', '', $1::bigint, clock_timestamp()))
-  INSERT INTO sidecar.commits VALUES ('leader', 0)`
 
 async function atRest(queries: Queries, url: string): Promise<Glance> {
   const seen = await glance(queries, url)
