@@ -1,3 +1,4 @@
+import { shardOf } from '../../../core/shards.ts'
 import { OperatorError } from '../../../std/errors.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
@@ -5,7 +6,6 @@ import { openDatabase, type Database, type DatabaseAddress, type Queries } from 
 import { glance, type Glance } from '../postgres/inspect.ts'
 import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
 import { assertUsable, explainRefusal } from '../postgres/server.ts'
-import { shardOf } from '../postgres/shard.ts'
 import { resume, START, type Source, type Target, type Unfinished } from './copy.ts'
 import { columnsOf, NUMBERED, PAGE, TABLES, type Key, type Row, type Table, type Value } from './tables.ts'
 
@@ -252,6 +252,7 @@ const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Val
   },
 }
 
+/** What is of no session is the leader's. */
 function shardIn({ session_id: session }: Row): number {
-  return shardOf(String(session))
+  return session === '' ? -1 : shardOf(String(session))
 }
