@@ -17,7 +17,7 @@ const ALL = 1000
 const OLDEST = 100
 
 /** Fields with their own sections; all other fields are shown generically. */
-const OWN = ['channels', 'queues', 'routes', 'throughput', 'discovery', 'needs_action']
+const OWN = ['channels', 'replicas', 'queues', 'routes', 'throughput', 'discovery', 'needs_action']
 
 export async function status({ terminal, env }: Context, options: StatusOptions): Promise<number> {
   const client = await adminClient(options, env)
@@ -47,10 +47,12 @@ function render(seen: Seen, verbose: boolean, screen: Pick<Terminal, 'paint' | '
   const channels = Object.entries(isObject(status['channels']) ? status['channels'] : {}).flatMap(
     ([channel, state]) => (isObject(state) ? [{ channel, ...state }] : []),
   )
+  const replicas = rowsOf(status, 'replicas')
   const rest = Object.fromEntries(Object.entries(status).filter(([key]) => !OWN.includes(key)))
   return [
     ...section('needs attention', needs(seen, screen)),
     ...section('channels', channels.length === 0 ? [] : grid(channels, '  ', now, screen)),
+    ...(replicas.length === 0 ? [] : section('replicas', grid(replicas, '  ', now, screen))),
     ...section('queues', outline(isObject(status['queues']) ? status['queues'] : {}, '  ', now, screen)),
     ...section('handlers', handlers.length === 0 ? [] : grid(handlers, '  ', now, screen)),
     ...throughput(rowsOf(status, 'throughput')),

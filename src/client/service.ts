@@ -12,6 +12,7 @@ import { openEvents } from './transport/events.ts'
 import { Explorer } from './explorer.ts'
 import { readJson, readResource } from '../std/depth.ts'
 import { fillPath, fillTemplate, type Ids, type Template } from './discovery/fill.ts'
+import type { RefusedFor } from './transport/budget.ts'
 import { Requester } from './transport/requester.ts'
 import type { Observation } from './transport/requester.ts'
 import type { Route, RouteOverrides } from './discovery/route.ts'
@@ -51,6 +52,12 @@ export interface ServiceClient extends Service {
   /** The present result. */
   discovery(): Discovery
   setToken(token: string): void
+  /** So many processes have our token, and each a part of its rate budget. */
+  share(processes: number): void
+  /** Calls `listener` when the service asks for a wait, which concerns all of them. */
+  onRefused(listener: (refused: RefusedFor) => void): void
+  /** Another process was refused. */
+  heed(refused: RefusedFor): void
   /** The rest of each rate bucket that the service reported. */
   budget(): Record<string, number>
   /**
@@ -231,6 +238,9 @@ export function createService(options: ServiceOptions): ServiceClient {
     discover: () => explorer.discover(),
     discovery: () => explorer.found,
     setToken: (token) => authorization.replace(token),
+    share: (processes) => requester.share(processes),
+    onRefused: (listener) => requester.onRefused(listener),
+    heed: (refused) => budget.heed(refused),
     budget: () => budget.remaining(),
     heldUntil: () => (budget.heldFor > 0 ? Math.ceil(clock.now() + budget.heldFor) : null),
     stop: () => requester.stop(),

@@ -50,6 +50,11 @@ export interface Observer {
   /** A fact is damaged in the store: its delivery to `handler` became a dead letter without an attempt. */
   deadLettered(handler: string): void
 
+  /** What this process owns of the store: shards of the sessions, and whether it leads. */
+  shards(owned: number, leads: boolean): void
+  /** It renewed its leases, or could not; `fenced`: another process took over. */
+  leaseRenewed(outcome: RenewalOutcome): void
+
   /** The number of present readers of the relay. */
   relayReaders(count: number): void
   /** Frames were sent to readers of the relay, counted for each reader. */
@@ -63,6 +68,9 @@ export interface Observer {
  */
 export const STORE_REFUSALS = ['full', 'unreachable', 'busy', 'damaged', 'fenced', 'lost', 'other'] as const
 export type StoreRefusal = (typeof STORE_REFUSALS)[number]
+
+export const RENEWALS = ['renewed', 'failed', 'fenced'] as const
+export type RenewalOutcome = (typeof RENEWALS)[number]
 
 /**
  * How a reader of the relay ended: it left, was too slow, reached the limit of a replay, could not read the log, found
@@ -176,6 +184,8 @@ const METHODS: readonly (keyof Observer)[] = [
   'commit',
   'storeRefused',
   'deadLettered',
+  'shards',
+  'leaseRenewed',
   'relayReaders',
   'relayFrames',
   'relayEnded',

@@ -31,7 +31,7 @@ import { createToolHost, type ToolHost } from './tools/host.ts'
 import { createHttpRunner, createModuleRunner } from './tools/targets.ts'
 import { createHandlers, registerHandlers } from './handlers.ts'
 import { applyScope, lookForNewTools, markTranscript } from './past.ts'
-import { logCallsWithoutTool, reportCommits } from './report.ts'
+import { logCallsWithoutTool, reportCommits, reportShards } from './report.ts'
 
 /** How long a new leader waits after the store refused its first writes, milliseconds. */
 const LEAD_AGAIN = 500
@@ -77,6 +77,7 @@ export interface Engine {
   poll: PollSource | null
   subscription: SubscriptionKeeper | null
   reconciler: Reconciler
+  shards: Shards
 }
 
 export function createEngine(options: EngineOptions): Engine {
@@ -195,6 +196,7 @@ export function createEngine(options: EngineOptions): Engine {
     traceOf,
     sweep,
   })
+  const reportOwned = reportShards(shards, observer)
   const reports = reportCommits({ observer, service, tools: toolNames })
 
   bus.subscribe(ownership, expectations, prefetch, tools, reconciler, reports, summaries, dispatcher)
@@ -244,6 +246,7 @@ export function createEngine(options: EngineOptions): Engine {
     poll,
     subscription,
     reconciler,
+    shards,
     webhooks: createWebhookReceiver({
       clock,
       log,
@@ -255,6 +258,7 @@ export function createEngine(options: EngineOptions): Engine {
     }),
     async start() {
       await shards.join()
+      reportOwned()
       const { leads } = shards
       const records = await registerHandlers(store.settings, options.handlers)
       if (leads) await prepare()

@@ -2,6 +2,7 @@ import type { Subscriber } from '../core/bus.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { CallWithoutTool, Observer } from '../core/observer.ts'
 import type { Service } from '../core/ports.ts'
+import type { Shards } from '../core/shards.ts'
 import { answers } from '../core/tool.ts'
 import { isObject, numberOf, stringOf } from '../std/json.ts'
 import type { Clock, Log } from '../std/ports.ts'
@@ -54,6 +55,24 @@ function happenedAt(type: string, body: Record<string, unknown>): number | null 
   if (type.startsWith('session.') && type !== 'session.deleted' && isObject(session))
     return numberOf(session.updated_at)
   return null
+}
+
+/** Reports what this process owns. @returns a function that reports it now. */
+export function reportShards(shards: Shards, observer: Observer): () => void {
+  const owned = new Set<number>()
+  const report = (): void => observer.shards(owned.size, shards.leads)
+  shards.subscribe({
+    led: report,
+    gained(more) {
+      for (const shard of more) owned.add(shard)
+      report()
+    },
+    lost(fewer) {
+      for (const shard of fewer) owned.delete(shard)
+      report()
+    },
+  })
+  return report
 }
 
 /** The function call that a fact reports and that no configured tool answers; null for any other fact. */

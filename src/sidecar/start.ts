@@ -21,6 +21,7 @@ import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
 import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
+import { shareBudget } from './holds.ts'
 import { createMaintenance, REPORTED_BY } from './maintain.ts'
 import { warnOfPast } from './past.ts'
 import { routeOverrides } from './routes.ts'
@@ -168,7 +169,11 @@ export async function startAll(
     bus,
   })
   bus.subscribe({ looked: () => void (looked = true) })
-  if (relay !== null) bus.subscribe(relay)
+  if (relay !== null) {
+    bus.subscribe(relay)
+    opening.shards.subscribe(relay)
+  }
+  shareBudget({ service, store: opening, clock, log })
 
   void lost.promise.then(() => engine.webhooks.lose())
 
@@ -244,6 +249,8 @@ export async function startAll(
     stack.defer(() => listener.close())
   }
 
+  if (engine.subscription === null)
+    opening.shards.subscribe({ led: () => void endSubscriptions(service, opening, log) })
   stack.defer(() => engine.stop(GRACE))
   await engine.start()
   if (engine.subscription !== null) await patiently(engine.subscription.start(), clock, log)
@@ -251,7 +258,6 @@ export async function startAll(
   stack.defer(() => {
     draining = true
   })
-  if (engine.subscription === null) void endSubscriptions(service, opening, log)
   const maintenance = createMaintenance({
     store: opening,
     retention: config.store.retention,

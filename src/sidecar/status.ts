@@ -15,6 +15,7 @@ import { refusalOf } from './store.ts'
 
 /** Functions without a tool that are listed: their names come from the agents' side, and may be many. */
 const FUNCTIONS = 20
+const NOT_LIVE = 'the leader is not connected'
 
 /** How everything fares, for `/api/status`. */
 export async function reportStatus(parts: {
@@ -37,6 +38,17 @@ export async function reportStatus(parts: {
   const names = parts.tools.map(({ name }) => name)
   const functions = names.includes(ANY_FUNCTION) ? [] : await parts.store.functionsBeside(names, FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
+  const { shards } = engine
+  /** Another process has the channel: how it fares there. */
+  const followed = (source: { status(): ChannelStatus } | null, live: boolean): ChannelStatus => {
+    if (source === null) return disabled(parts.startedAt)
+    if (shards.leads) return source.status()
+    return {
+      ...disabled(parts.startedAt),
+      state: live ? 'live' : 'waiting',
+      lastError: live ? null : NOT_LIVE,
+    }
+  }
   const discovery = service.discovery()
   const { routes } = discovery
   const channel = (name: 'stream' | 'webhook' | 'poll', status: ChannelStatus) => ({
@@ -50,11 +62,17 @@ export async function reportStatus(parts: {
   return {
     version: parts.version,
     started_at: parts.startedAt,
-    leader: true,
+    leader: shards.leads,
+    replicas: (await shards.replicas()).map(({ seenAgo, startedAt, leads, ...replica }) => ({
+      ...replica,
+      leader: leads,
+      seen_seconds_ago: seenAgo / 1000,
+      started_at: startedAt,
+    })),
     channels: {
-      stream: channel('stream', engine.stream?.status() ?? disabled(parts.startedAt)),
+      stream: channel('stream', followed(engine.stream, shards.streamConnected)),
       webhook: channel('webhook', parts.webhook),
-      poll: channel('poll', engine.poll?.status() ?? disabled(parts.startedAt)),
+      poll: channel('poll', followed(engine.poll, true)),
     },
     routes: Object.entries(routes).map(([operation, route]) =>
       route.found

@@ -1,11 +1,21 @@
 /** Units of concurrency: at most `size` are taken at once, and further callers wait in order of arrival. */
 export class Slots {
-  readonly size: number
+  #size: number
   readonly #waiting = new Set<() => void>()
   #taken = 0
 
   constructor(size: number) {
-    this.size = size
+    this.#size = size
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Callers with a slot keep it. */
+  resize(size: number): void {
+    this.#size = size
+    while (this.#waiting.size > 0 && this.take()) this.free()
   }
 
   /** Number of slots that are taken, and of callers that wait. */
@@ -15,14 +25,14 @@ export class Slots {
 
   /** Takes a slot if one is free. Each taken slot is followed by one `free`. */
   take(): boolean {
-    if (this.#taken >= this.size) return false
+    if (this.#taken >= this.#size) return false
     this.#taken++
     return true
   }
 
   free(): void {
     const [next] = this.#waiting
-    if (next === undefined) this.#taken--
+    if (next === undefined || this.#taken > this.#size) this.#taken--
     else {
       this.#waiting.delete(next)
       next()

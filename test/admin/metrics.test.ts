@@ -26,6 +26,7 @@ tool_call_duration_seconds histogram tool | tool_answer_duration_seconds histogr
 required_action_oldest_timestamp_seconds gauge type | sessions gauge status | session_outcomes_total counter status
 turns_total counter outcome | turn_duration_seconds histogram outcome | turn_artifacts_total counter state
 session_slots_used gauge | session_slots_limit gauge | token_expiry_timestamp_seconds gauge | leader gauge
+shards_owned gauge | lease_renewals_total counter outcome
 store_commit_duration_seconds histogram | fenced_writes_total counter | store_writes_refused_total counter reason | store_bytes gauge | relay_readers gauge
 relay_frames_sent_total counter source | relay_readers_ended_total counter outcome
 artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge
@@ -44,6 +45,8 @@ async function everythingHappens(): Promise<void> {
     readings: [readingOf(session, { facts: [fact], turns: [turn], settled: false })],
     hints: [{ sessionId: 's-a', channel: 'stream', at: 1, scope: 'turns', delay: 0 }],
   })
+  observer.shards(64, true)
+  observer.leaseRenewed('renewed')
   observer.request({ operation: 'readTurn', statusClass: '2xx', seconds: 0.02 })
   observer.requestRetried('rate_limit_exceeded')
   observer.budget('reads', 41)

@@ -14,6 +14,8 @@ const fullRelay: Relay = {
   factsAdded: () => undefined,
   cursorMoved: () => undefined,
   transient: () => undefined,
+  woken: () => undefined,
+  population: () => undefined,
   checkRoom() {
     throw new Problem('rate_limit_exceeded', `${READERS} streams are open`, {
       headers: { 'retry-after': '5' },

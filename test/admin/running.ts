@@ -31,6 +31,7 @@ export const STATUS: StatusReport = {
   version: '1.2.3',
   started_at: 1,
   leader: true,
+  replicas: [],
   channels: {
     stream: { state: 'live', since: 1, last_error: null, last_event_at: 2, lag_seconds: 0.1, last_seq: '12' },
     webhook: {

@@ -52,6 +52,9 @@ describe('every metric named', () => {
     )
     const all = registry.getMetricsAsArray().map((metric) => (metric as unknown as { name: string }).name)
     expect(all.filter((name) => !shown.has(name))).toEqual([
+      'session_sidecar_leader',
+      'session_sidecar_shards_owned',
+      'session_sidecar_lease_renewals_total',
       'session_sidecar_stream_frames_unattributed_total',
       'session_sidecar_stream_last_event_timestamp_seconds',
       'session_sidecar_stream_seq',
@@ -64,7 +67,6 @@ describe('every metric named', () => {
       'session_sidecar_stream_frames_held',
       'session_sidecar_service_clock_offset_seconds',
       'session_sidecar_token_accepted',
-      'session_sidecar_leader',
       'session_sidecar_store_readable',
     ])
   })
@@ -111,6 +113,8 @@ describe('the alerts', () => {
       'SubscriptionInactive',
       'StoreRefusesWrites',
       'StoreUnreadable',
+      'NoLeader',
+      'ShardsUnowned',
     ])
     const { tests } = parse(readFileSync(path.join(ROOT, 'test/pictures/alerts.yaml'), 'utf8')) as {
       tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[]

@@ -44,6 +44,16 @@ interface Bucket {
   remaining: number | null
 }
 
+/** The service asked for a wait, also of the other processes that have our token. */
+export interface RefusedFor {
+  /** null: every bucket. */
+  bucket: string | null
+  /** Milliseconds. */
+  wait: number
+  code: string
+  status: number
+}
+
 interface Hold {
   until: number
   code: string
@@ -54,6 +64,7 @@ export interface BudgetOptions {
   clock: Clock
   random: Random
   onRemaining?: ((bucket: string, remaining: number) => void) | undefined
+  onRefused?: (refused: RefusedFor) => void
 }
 
 export class Budget {
@@ -124,12 +135,26 @@ export class Budget {
 
   /** Closes one bucket after `rate_limit_exceeded`. `retryAfter` in milliseconds. */
   close(name: string, retryAfter: number | null): void {
-    this.#close(this.#bucket(name), waitOf(retryAfter))
+    const wait = waitOf(retryAfter)
+    this.#close(this.#bucket(name), wait)
+    this.#options.onRefused?.({ bucket: name, wait, code: 'rate_limit_exceeded', status: 429 })
+  }
+
+  /** Another process was refused. */
+  heed({ bucket, wait, code, status }: RefusedFor): void {
+    if (bucket === null) this.#hold({ wait, code, status })
+    else if (this.#buckets.has(bucket) || this.#buckets.size < BUCKETS_MAX)
+      this.#close(this.#bucket(bucket), wait)
   }
 
   /** Closes every bucket, also those that are not known yet, after a refusal that concerns every request. */
   hold({ code, status, retryAfter }: ServiceError): void {
     const wait = waitOf(retryAfter)
+    this.#hold({ wait, code, status })
+    this.#options.onRefused?.({ bucket: null, wait, code, status })
+  }
+
+  #hold({ wait, code, status }: Omit<RefusedFor, 'bucket'>): void {
     const until = this.#options.clock.steady() + wait
     if (until <= this.#held.until) return
     this.#held = { until, code, status }

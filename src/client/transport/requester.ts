@@ -8,7 +8,7 @@ import type { Json } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
 import { Slots } from '../../std/slots.ts'
 import type { Clock, Http, HttpPool, HttpReply, HttpStream, Log, Random } from '../../std/ports.ts'
-import { Budget, createWaitLog } from './budget.ts'
+import { Budget, createWaitLog, type RefusedFor } from './budget.ts'
 import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
 import type { Refusal } from './classify.ts'
 import type { RateHeaders } from '../discovery/headers.ts'
@@ -151,6 +151,7 @@ export class Requester {
   readonly #slots: Slots
   readonly #pool: HttpPool
   readonly #stop = new AbortController()
+  #onRefused: ((refused: RefusedFor) => void) | null = null
   readonly #logWait: ReturnType<typeof createWaitLog>
 
   constructor(options: RequesterOptions) {
@@ -160,10 +161,20 @@ export class Requester {
       clock: options.clock,
       random: options.random,
       onRemaining: options.onBudget,
+      onRefused: (refused) => this.#onRefused?.(refused),
     })
     this.#logWait = createWaitLog(options.clock, options.log)
     this.#slots = new Slots(options.maxInFlight)
     this.#pool = { size: options.maxInFlight }
+  }
+
+  /** So many processes have our token: each has its part of the requests that may be under way. */
+  share(processes: number): void {
+    this.#slots.resize(Math.max(1, Math.floor(this.#options.maxInFlight / processes)))
+  }
+
+  onRefused(listener: (refused: RefusedFor) => void): void {
+    this.#onRefused = listener
   }
 
   get stopped(): AbortSignal {

@@ -9,8 +9,9 @@ import { Meter } from './metrics/meter.ts'
 import { processMetrics } from './metrics/process.ts'
 import { relayMetrics } from './metrics/relay.ts'
 import { serviceMetrics } from './metrics/service.ts'
-import { createSnapshot } from './metrics/snapshot.ts'
+import { createSnapshot, type Snapshot } from './metrics/snapshot.ts'
 import { stateMetrics, type StateSources } from './metrics/state.ts'
+import { shardMetrics } from './metrics/shards.ts'
 import { storeMetrics } from './metrics/store.ts'
 import { toolMetrics } from './metrics/tools.ts'
 
@@ -40,7 +41,9 @@ export interface Metrics {
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const meter = new Meter(registry)
-  const snapshot = createSnapshot(options)
+  const read = createSnapshot(options)
+  const shards = shardMetrics(meter)
+  const snapshot = async (): Promise<Snapshot | null> => (shards.leads() ? await read() : null)
   meter.gauges('build_info', 'The version that runs.', { version: [] }, async () => [[options.version, 1]])
   const observer: CountedObserver = {
     ...serviceMetrics(meter),
@@ -50,8 +53,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...toolMetrics(meter, options.tools),
     ...relayMetrics(meter),
     ...storeMetrics(meter),
+    ...shards.observer,
   }
   stateMetrics(meter, snapshot, options)
+  meter.gauge(
+    'store_readable',
+    '1 while these metrics can be read from the store.',
+    async () => (await read()) !== null,
+  )
 
   return {
     observer,

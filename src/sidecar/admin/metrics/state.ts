@@ -89,7 +89,6 @@ export function stateMetrics(
     '1 while the service accepts the token, 0 after it rejected it. Absent before the first request.',
     () => sources.tokenAccepted?.(),
   )
-  meter.gauge('leader', '1 on the replica that holds the stream and the sweep.', () => true)
   meter.gauge(
     'read_queue_depth',
     'Sessions, and reads of the list of sessions, that a channel reported and that are pending.',
@@ -99,11 +98,6 @@ export function stateMetrics(
     'read_oldest_pending_timestamp_seconds',
     'When a channel reported the oldest of these sessions and reads. Absent if there are none.',
     async () => secondsOf((await counts())?.unread.oldest),
-  )
-  meter.gauge(
-    'store_readable',
-    '1 while these metrics can be read from the store.',
-    async () => (await snapshot()) !== null,
   )
   meter.gauge('store_bytes', 'Size of the store.', async () => (await counts())?.bytes)
 }

@@ -1,15 +1,17 @@
 import type { ServerResponse } from 'node:http'
 import type { Subscriber } from '../../../core/bus.ts'
+import type { ShardTopics } from '../../../core/shards.ts'
 import { messageOf } from '../../../std/errors.ts'
 import type { Observer, RelayOutcome } from '../../../core/observer.ts'
 import type { Clock, Log } from '../../../std/ports.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import { Problem } from '../problem.ts'
+import { createFollower } from './follow.ts'
 import { OPENING } from './frame.ts'
 import { Hub } from './hub.ts'
 import { inOrder } from './order.ts'
 import { answerReader } from './reader.ts'
-import { replay } from './replay.ts'
+import { replay, type PacedReader } from './replay.ts'
 
 /** The most concurrent readers. */
 export const READERS = 1000
@@ -28,7 +30,10 @@ export interface Subscription {
 export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'relayEnded'>
 
 /** Serves the service's event streams from our log: any number of readers costs the service one stream. */
-export interface Relay extends Required<Pick<Subscriber, 'factsAdded' | 'cursorMoved' | 'transient'>> {
+export interface Relay
+  extends
+    Required<Pick<Subscriber, 'factsAdded' | 'cursorMoved' | 'transient'>>,
+    Pick<ShardTopics, 'woken' | 'population'> {
   /** Called before the response begins. @throws {Problem} when every slot is taken. */
   checkRoom(): void
   /** Streams into a response whose head is sent. */
@@ -39,18 +44,52 @@ export interface Relay extends Required<Pick<Subscriber, 'factsAdded' | 'cursorM
 
 export function createRelay(options: {
   /** Called only when a reader needs the log. */
-  store: () => Pick<StoreReader, 'placeOf' | 'frames'>
+  store: () => Pick<StoreReader, 'placeOf' | 'frames' | 'facts'>
   clock: Clock
   log: Log
   observer: RelayObserver
 }): Relay {
   const { clock, log, observer } = options
   const hub = new Hub(clock, (count) => observer.relayFrames('live', count))
+  const order = inOrder(hub)
+  const others = createFollower({ hub, store: options.store, publish: order.factsAdded, log })
   const answers = new Set<ServerResponse>()
   let closing = false
 
+  const begin = (
+    reader: PacedReader,
+    cursor: string | null,
+    response: ServerResponse,
+    end: (outcome: RelayOutcome) => void,
+  ): void => {
+    if (cursor === null) return hub.join(reader, null)
+    const onSent = (count: number): void => observer.relayFrames('replay', count)
+    replay({ hub, clock, store: options.store(), onSent }, reader, cursor).then(
+      (how) => {
+        if (how === 'limit') end('replay_limit')
+      },
+      (error: unknown) => {
+        end('failed')
+        log.error({ err: messageOf(error) }, 'relay: the log could not be read')
+        response.destroy()
+      },
+    )
+  }
+
   return {
-    ...inOrder(hub),
+    transient: order.transient,
+    factsAdded(facts) {
+      if (others.shared) void others.look()
+      else order.factsAdded(facts)
+    },
+    cursorMoved(cursor) {
+      if (others.shared) void others.look().then(() => order.cursorMoved(cursor))
+      else order.cursorMoved(cursor)
+    },
+    woken({ topics }) {
+      if (topics.has('facts') && others.shared) void others.look()
+    },
+    population: others.population,
     checkRoom() {
       if (answers.size < READERS) return
       observer.relayEnded('refused')
@@ -77,18 +116,9 @@ export function createRelay(options: {
         observer.relayEnded(closing && outcome === 'left' ? 'stopped' : outcome)
       })
       reader.write(OPENING)
-      if (cursor === null) return hub.join(reader, null)
-      const onSent = (count: number): void => observer.relayFrames('replay', count)
-      replay({ hub, clock, store: options.store(), onSent }, reader, cursor).then(
-        (end) => {
-          if (end === 'limit') outcome = 'replay_limit'
-        },
-        (error: unknown) => {
-          outcome = 'failed'
-          log.error({ err: messageOf(error) }, 'relay: the log could not be read')
-          response.destroy()
-        },
-      )
+      if (!others.shared) return begin(reader, cursor, response, (how) => (outcome = how))
+      // From here on, no frame of another process is missed.
+      void others.look().then(() => begin(reader, cursor, response, (how) => (outcome = how)))
     },
     close() {
       closing = true

@@ -33,6 +33,19 @@ const Status = component(
     version: Type.String(),
     started_at: time(),
     leader: Type.Boolean({ description: 'Whether this replica holds the stream and the sweep.' }),
+    replicas: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        name: Type.String({ description: 'Of its machine.' }),
+        version: Type.String(),
+        self: Type.Boolean({ description: 'It is the one that answers.' }),
+        leader: Type.Boolean(),
+        shards: Type.Integer({ description: 'Shards of the sessions that it works on, of 64.' }),
+        seen_seconds_ago: Type.Number({ description: 'Since its last heartbeat.' }),
+        started_at: time(),
+      }),
+      { description: 'The processes that share the store; none with SQLite, which has one.' },
+    ),
     channels: Type.Object({ stream: Channel, webhook: Channel, poll: Channel }),
     routes: Type.Array(ServiceRoute, { description: 'The result of discovery.' }),
     discovery: Type.Array(DiscoveryResult, {

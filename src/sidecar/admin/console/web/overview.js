@@ -66,7 +66,24 @@ export function Overview() {
         </dd>
       </dl>
     </section>
+    ${status.replicas.length > 0 && html`<${Replicas} list=${status.replicas} />`}
   </div>`
+}
+
+function Replicas({ list }) {
+  return html`<section aria-label="Replicas">
+    <h2>Replicas</h2>
+    <dl class="facts">
+      ${list.map(
+        ({ id, name, version, self, leader, shards, started_at }) =>
+          html`<dt key=${id}><${Text}>${name || id}<//></dt>
+            <dd>
+              ${shards} shards${leader && ', leads'}${self && ', this one'}, ${version}, up
+              <${Age} at=${started_at} />
+            </dd>`,
+      )}
+    </dl>
+  </section>`
 }
 
 function Now({ list }) {

@@ -1,0 +1,69 @@
+import type { StoreReader } from '../../../core/store-reader.ts'
+import type { StoredFact } from '../../../core/fact.ts'
+import { messageOf } from '../../../std/errors.ts'
+import type { Log } from '../../../std/ports.ts'
+import type { Hub } from './hub.ts'
+
+/** Reads the log on, where other processes write to it, too. */
+export interface Follower {
+  /** There are other processes, or were: from then on all frames are read from the log, in its order. */
+  readonly shared: boolean
+  population(live: number): void
+  /** Publishes what is new in the log. Without readers it only takes note of its end. Never rejects. */
+  look(): Promise<void>
+}
+
+export function createFollower(options: {
+  hub: Pick<Hub, 'size'>
+  store: () => Pick<StoreReader, 'frames' | 'facts'>
+  publish: (frames: readonly StoredFact[]) => void
+  log: Log
+}): Follower {
+  const { hub, store, publish, log } = options
+  let shared = false
+  /** The position up to which frames were published; null: there are no readers. */
+  let pos: number | null = null
+  let reading: Promise<void> | null = null
+  let again = false
+
+  const readOn = async (): Promise<void> => {
+    if (hub.size === 0) {
+      pos = null
+      return
+    }
+    pos ??= (await store().facts({ limit: 1, order: 'desc' })).rows[0]?.pos ?? 0
+    for (;;) {
+      const { frames, next, more } = await store().frames({ after: pos })
+      if (frames.length > 0) publish(frames)
+      pos = next
+      if (!more) return
+    }
+  }
+
+  const run = async (): Promise<void> => {
+    try {
+      do {
+        again = false
+        await readOn()
+      } while (again)
+    } catch (error) {
+      log.warn({ err: messageOf(error) }, 'relay: the log could not be read on')
+    } finally {
+      reading = null
+    }
+  }
+
+  return {
+    get shared() {
+      return shared
+    },
+    population(live) {
+      shared ||= live > 1
+    },
+    look() {
+      again = true
+      reading ??= run()
+      return reading
+    },
+  }
+}

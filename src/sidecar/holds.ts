@@ -1,0 +1,79 @@
+import type { RefusedFor } from '../client/transport/budget.ts'
+import type { ServiceClient } from '../client/service.ts'
+import type { Store } from '../core/store.ts'
+import { messageOf } from '../std/errors.ts'
+import { isObject, numberOf, parseJson, stringOf } from '../std/json.ts'
+import type { Clock, Log } from '../std/ports.ts'
+
+const HELD = 'held'
+/** A shorter wait is over before the others know of it, milliseconds. */
+const SHORTEST = 1000
+
+/** What is stored: a wait that ends at a time of the service's clock, which all processes know. */
+interface Held extends Omit<RefusedFor, 'wait'> {
+  until: number
+}
+
+/**
+ * Three processes have one token. When the service refuses one of them for 30 seconds, the others send nothing for that time
+ * either, and each has a third of the requests that may be under way.
+ */
+export function shareBudget(parts: {
+  service: Pick<ServiceClient, 'share' | 'onRefused' | 'heed' | 'clockOffset'>
+  store: Pick<Store, 'settings' | 'shards'>
+  clock: Pick<Clock, 'now'>
+  log: Log
+}): void {
+  const { service, store, clock, log } = parts
+  let processes = 1
+  /** By bucket, as this process knows them. */
+  const known = new Map<string | null, Held>()
+  const serviceTime = (): number => clock.now() + service.clockOffset()
+
+  const note = (held: Held): boolean => {
+    const before = known.get(held.bucket)
+    if (before !== undefined && before.until + SHORTEST > held.until) return false
+    known.set(held.bucket, held)
+    return true
+  }
+
+  const keep = async (): Promise<void> => {
+    const now = serviceTime()
+    for (const [bucket, { until }] of known) if (until <= now) known.delete(bucket)
+    await store.settings.setCheckpoint(HELD, JSON.stringify([...known.values()]))
+  }
+
+  const look = async (): Promise<void> => {
+    const now = serviceTime()
+    for (const held of heldIn(await store.settings.checkpoint(HELD)))
+      if (held.until > now && note(held)) service.heed({ ...held, wait: held.until - now })
+  }
+
+  const failed = (error: unknown): void =>
+    log.debug({ error: messageOf(error) }, 'service: a wait could not be shared with the other replicas')
+
+  service.onRefused(({ wait, ...refused }) => {
+    if (processes < 2 || wait < SHORTEST) return
+    if (note({ ...refused, until: Math.round(serviceTime() + wait) })) keep().catch(failed)
+  })
+  store.shards.subscribe({
+    population(live) {
+      processes = live
+      service.share(live)
+    },
+    woken({ topics }) {
+      if (processes > 1 && topics.has('handlers')) look().catch(failed)
+    },
+  })
+}
+
+function heldIn(text: string | null): Held[] {
+  const list = text === null ? null : parseJson(text)
+  if (!Array.isArray(list)) return []
+  return list.flatMap((one: unknown) => {
+    if (!isObject(one)) return []
+    const [until, status, code] = [numberOf(one.until), numberOf(one.status), stringOf(one.code)]
+    if (until === null || status === null || code === null) return []
+    return [{ bucket: stringOf(one.bucket), until, status, code }]
+  })
+}
