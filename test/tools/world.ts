@@ -189,6 +189,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         traceOf: (key) => ({ given: undefined, key }),
         tracer: plainTracer(longestWaits),
         random: longestWaits,
+        callFirst: null,
         log,
       },
       new Map([

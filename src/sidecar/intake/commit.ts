@@ -4,6 +4,7 @@ import type { CallStep } from '../../core/call-machine.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Batch, Committed, Reading, Store } from '../../core/store.ts'
+import type { Hold } from '../../std/hold.ts'
 import type { HintFilter } from './ownership.ts'
 
 /** The only way to commit facts. */
@@ -31,10 +32,10 @@ export function createIntake(options: {
   store: Pick<Store, 'log'>
   bus: Bus
   filter: HintFilter
-  /** This sidecar runs function tools. */
-  hasTools: boolean
+  /** Begins when a call is announced; null: this sidecar runs no function tools. */
+  callFirst: Pick<Hold, 'begin'> | null
 }): Intake {
-  const { store, bus, filter, hasTools } = options
+  const { store, bus, filter, callFirst } = options
 
   const commit = async (batch: Batch, given = 0): Promise<Committed> => {
     const { hints } = batch
@@ -44,7 +45,10 @@ export function createIntake(options: {
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
       bus.report((to) => to.hinted?.(possible, certain))
-      if (hasTools && batch.cursor !== undefined && certain.some(isCall)) patience = CALL_NEAR
+      if (callFirst !== null && certain.some(isCall)) {
+        callFirst.begin()
+        if (batch.cursor !== undefined) patience = CALL_NEAR
+      }
     }
     const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)
     bus.publish(committed, batch)
