@@ -122,12 +122,11 @@ export function createEngine(options: EngineOptions): Engine {
       store,
       observer,
       hint,
-      traceOf,
+      summaries,
       add: intake.addCalls,
       step: intake.step,
       callFirst,
       refresh: (sessionId: string) => readSession(service, sessionId),
-      summaryOf: summaries.get,
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
   )

@@ -183,10 +183,12 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
           trace.push('read')
           return service.session()
         },
-        summaryOf: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
         observer: fanOut([{ call: (report) => reports.push(report) }]),
         clock,
-        traceOf: (key) => ({ given: undefined, key }),
+        summaries: {
+          get: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
+          traceOf: (key) => ({ given: undefined, key }),
+        },
         tracer: plainTracer(longestWaits),
         random: longestWaits,
         callFirst: null,

@@ -75,8 +75,8 @@ async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promis
 }
 
 async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<string | null> {
-  const session = await ports.summaryOf(call.sessionId)
-  const source = session === null ? ports.traceOf(call.sessionId) : traceOf({ ...call, session })
+  const session = await ports.summaries.get(call.sessionId)
+  const source = session === null ? ports.summaries.traceOf(call.sessionId) : traceOf({ ...call, session })
   const span = ports.tracer.start('answer', source, () => attributesOf(call))
   const { sessionId, callId } = call
   try {

@@ -33,9 +33,11 @@ export interface ToolPorts {
   hint: (hints: readonly Hint[]) => Promise<void>
   /** Reads the session now. null: it is gone. */
   refresh: (sessionId: string) => Promise<Session | null>
-  summaryOf: (sessionId: string) => Promise<SessionSummary | null>
-  /** As far as it is at hand: for the log. */
-  traceOf: (sessionId: string) => TraceSource
+  summaries: {
+    get(sessionId: string): Promise<SessionSummary | null>
+    /** As far as it is at hand: for the log. */
+    traceOf(sessionId: string): TraceSource
+  }
   tracer: Tracer
   observer: Observer
   clock: Clock
@@ -81,8 +83,8 @@ export async function isRequired(ports: ToolPorts, call: Call): Promise<'require
 
 /** What log lines say of a call, so that it is found in the trace and the other way round. */
 export function namesOf(
-  ports: Pick<ToolPorts, 'traceOf'>,
+  ports: Pick<ToolPorts, 'summaries'>,
   { name, callId, sessionId }: { name: string; callId: string; sessionId: string },
 ): { tool: string; call: string; sessionId: string; trace_id: string } {
-  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.traceOf(sessionId)) }
+  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.summaries.traceOf(sessionId)) }
 }

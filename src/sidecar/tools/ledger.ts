@@ -45,7 +45,7 @@ export async function endCall(
   hints?: readonly Hint[],
 ): Promise<Progress> {
   const { clock, observer } = ports
-  const session = await ports.summaryOf(call.sessionId)
+  const session = await ports.summaries.get(call.sessionId)
   const event: Ending = { ...end, error, at: clock.now() }
   const closed = transition(call, event)
   if (closed === null) return SUPERSEDED

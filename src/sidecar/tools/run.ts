@@ -40,7 +40,7 @@ export async function runTool(
     if (running === null || !(await ports.step({ callId: call.callId, event }))) return SUPERSEDED
     // The run and then the late answer of an app may be in one commit, when the app was asked before a crash.
     if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED
-    const session = (await ports.summaryOf(call.sessionId)) ?? {
+    const session = (await ports.summaries.get(call.sessionId)) ?? {
       title: null,
       metadata: {},
       status: 'working',
