@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { PROFILES } from '../support/client.ts'
 import { assertWhole } from '../support/oracle.ts'
-import { ALL_CHANNELS, FRAMES_UNDER_LOAD, Rig, type ChannelName } from '../support/rig.ts'
+import { ALL_CHANNELS, Rig, type ChannelName } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
 const EACH: readonly { name: string; channels: readonly ChannelName[] }[] = [
@@ -132,7 +132,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
   test('turn.completed and turn.settled come after the whole transcript of the turn, under load', async () => {
     await using rig = await Rig.open({ details, handler: { concurrency: 4 } })
     for (let count = 0; count < 8; count++)
-      await rig.client.start(`burst ${FRAMES_UNDER_LOAD} 200`, 'write outputs/x.txt x', 'say last words')
+      await rig.client.start('burst 200 200', 'write outputs/x.txt x', 'say last words')
     await assertWhole(rig)
     const events = rig.app.delivered()
     for (const turn of rig.emulator.ledger().turns) {

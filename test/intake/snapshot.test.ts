@@ -13,7 +13,7 @@ import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
 import { createItems, createPrefetch } from '../../src/sidecar/intake/snapshot.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Store } from '../../src/core/store.ts'
-import { createSessionReader } from '../../src/sidecar/intake/reconcile.ts'
+import { createSessionReader, type ReadOptions } from '../../src/sidecar/intake/reconcile.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
@@ -25,7 +25,7 @@ function pageOf<T>(...data: T[]): Page<T> {
 }
 
 /** A reader of one session, over a service that says of it what `said` does. */
-function open(said: Partial<Service>) {
+function open(said: Partial<Service>, stream: ReadOptions['stream'] = null) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const store = openSqliteStore({ path: ':memory:', clock, log })
@@ -51,7 +51,7 @@ function open(said: Partial<Service>) {
     clock,
     log,
     tools: new Set(),
-    stream: null,
+    stream,
     startedAt: clock.steady(),
     bus,
     prefetch: { hinted: nothing, looked: nothing, take: nothing },
@@ -229,6 +229,27 @@ it('a session whose turn failed has no reason of something else, though the turn
     ['session.failed', undefined],
   ])
 })
+
+it.each([
+  { held: 0, wait: 2000 },
+  { held: 5000, wait: 7000 },
+  { held: Infinity, wait: 32_000 },
+])(
+  'the end of a turn waits $wait ms for its frame when frames waited here for $held ms',
+  async (expected) => {
+    const { clock, read, readOn } = open(
+      { readSession: async () => sessionIs('idle', 2), listTurns: async () => pageOf(turn('failed')) },
+      { connected: () => true, heldFor: () => Math.min(clock.steady() - began, expected.held) },
+    )
+    const began = clock.steady()
+    let facts = await read()
+    while (facts?.includes('turn.failed') !== true && clock.steady() - began < 60_000) {
+      await clock.advance(500)
+      facts = await readOn()
+    }
+    expect(clock.steady() - began).toBe(expected.wait)
+  },
+)
 
 it('a turn that a frame named and that does not exist does not block the others', async () => {
   const turns = Array.from({ length: 30 }, (_, index) =>

@@ -1,6 +1,13 @@
 import { StreamConnection } from '../../src/protocol/connection.ts'
 import type { Frame } from '../../src/protocol/frame.ts'
-import { drain, FrameQueue, giveWay, type Pending, type Undelivered } from '../../src/sidecar/source/batch.ts'
+import {
+  drain,
+  FrameQueue,
+  giveWay,
+  HeldTime,
+  type Pending,
+  type Undelivered,
+} from '../../src/sidecar/source/batch.ts'
 import type { Clock } from '../../src/std/ports.ts'
 
 export interface DrainOptions {
@@ -13,12 +20,13 @@ export interface DrainOptions {
   onPing?: () => void
   undelivered?: Undelivered
   clock: Clock
+  held?: HeldTime
 }
 
 /** One connection, drained as the stream source does it. */
 export async function drainChunks(options: DrainOptions): Promise<void> {
   const { chunks, connection, accept, commit, clock } = options
-  const queue = new FrameQueue(commit, () => connection.abort(), clock)
+  const queue = new FrameQueue(commit, () => connection.abort(), clock, options.held ?? new HeldTime(clock))
   const listener = {
     onFrame: (frame: Frame): string | null => {
       const kept = accept(frame)

@@ -44,8 +44,6 @@ export interface RigOptions {
 
 /** What keeps the store. The tests of test/e2e run on each engine (test/e2e/engines.test.ts). */
 export const ENGINE = process.env['SIDECAR_TEST_STORE'] === 'postgres' ? 'PostgreSQL' : 'SQLite'
-/** Frames of a turn under load. Its end waits 2 s for its frame, and callbacks that share a database are slower than with a file. */
-export const FRAMES_UNDER_LOAD = ENGINE === 'PostgreSQL' ? 40 : 200
 
 /** Short waits, so that tests need not wait; the larger figures of the interface are the emulator's own tests'. */
 const QUICK = { retryMs: 100, streamSlotMs: 50 } as const

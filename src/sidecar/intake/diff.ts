@@ -47,7 +47,7 @@ export interface DiffContext {
    * The end of a turn waits `ms` for its frame, while the stream is connected; `since`: when the turn was first read as
    * final.
    */
-  frameWait: { ms: number; since: ReadonlyMap<string, number> }
+  frameWait: { ms: number; since: Pick<ReadonlyMap<string, number>, 'get'> }
 }
 
 export interface Difference {

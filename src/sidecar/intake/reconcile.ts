@@ -265,8 +265,8 @@ export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   tools: ReadonlySet<string>
   clock: Clock
   log: Log
-  /** Whether the stream is connected: then it announces turns and sends their turn.ended frames. */
-  stream: { connected(): boolean } | null
+  /** When it is connected, it announces turns and sends their turn.ended frames; `heldFor`: how long frames waited here in all. */
+  stream: { connected(): boolean; heldFor(): number } | null
   /** Steady milliseconds: when this sidecar started. */
   startedAt: number
   prefetch: Prefetch
@@ -291,7 +291,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const { service, store, intake, clock, expectations, ownership } = options
   const readSnapshot = createSnapshots({ ...options, expectedTurns: expectations.turnsOf })
   const readAlive = (sessionId: string): Promise<Session | null> => readSession(service, sessionId)
-  const frameWaits = new FrameWaits()
+  const frameWaits = new FrameWaits(() => options.stream?.heldFor() ?? 0)
 
   const read = async (
     entry: ReadEntry,
@@ -373,7 +373,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     firstLook,
     startedAt,
     tools: options.tools,
-    frameWait: { ms: frameWaits.limit(streamConnected && !firstLook), since: frameWaits.since },
+    frameWait: { ms: frameWaits.limit(streamConnected && !firstLook), since: frameWaits },
   })
 
   const defer = async ({ sessionId, claim }: ReadEntry, after: number): Promise<false> => {

@@ -198,22 +198,42 @@ const FRAME_WAIT = 2000
 /** The most turns whose end waits for a frame; with more at once, none waits longer. */
 const WAITING_KEPT = 10_000
 
-/** Tracks turns whose end waits for the stream's frame, which has its own position in the transcript. */
+/**
+ * Tracks turns whose end waits for the stream's frame, which has its own position in the transcript. A turn ends behind
+ * 40,000 frames, and its own frame waits here for 10 s until they are stored and delivered: that time does not count.
+ */
 export class FrameWaits {
-  /** When each waiting turn was first read as final, steady milliseconds. */
-  readonly since = new Map<string, number>()
+  readonly #heldFor: () => number
+  readonly #waiting = new Map<string, { at: number; heldFor: number }>()
+
+  /** `heldFor`: how long frames of the stream have waited here in all, milliseconds. */
+  constructor(heldFor: () => number) {
+    this.#heldFor = heldFor
+  }
+
+  /**
+   * When a waiting turn was first read as final, steady milliseconds, and later by the time that does not count. That has a
+   * limit, because a turn whose frame never comes may end while frames come without a pause.
+   */
+  get(turnId: string): number | undefined {
+    const entry = this.#waiting.get(turnId)
+    return entry && entry.at + Math.min(LAG, this.#heldFor() - entry.heldFor)
+  }
 
   /** Milliseconds that a turn's end may wait. `comes`: the stream is connected, so the frame comes. */
   limit(comes: boolean): number {
-    return comes && this.since.size < WAITING_KEPT ? FRAME_WAIT : 0
+    return comes && this.#waiting.size < WAITING_KEPT ? FRAME_WAIT : 0
   }
 
   begin(turns: readonly KnownTurn[], steady: number): void {
-    for (const { turn, finalFor } of turns) this.since.set(turn.id, steady - (finalFor ?? 0))
+    for (const { turn, finalFor } of turns) {
+      if (this.#waiting.has(turn.id)) continue
+      this.#waiting.set(turn.id, { at: steady - (finalFor ?? 0), heldFor: this.#heldFor() })
+    }
   }
 
   end(turns: readonly KnownTurn[]): void {
-    for (const { turn } of turns) this.since.delete(turn.id)
+    for (const { turn } of turns) this.#waiting.delete(turn.id)
   }
 }
 

@@ -106,11 +106,39 @@ function merge(hints: readonly Hint[]): Hint[] {
   return [...merged.values()]
 }
 
+/** How long frames have waited here in all: for the disk, or unread because reading gives way to delivery. */
+export class HeldTime {
+  readonly #clock: Pick<Clock, 'steady'>
+  #reasons = 0
+  #since = 0
+  #sum = 0
+
+  constructor(clock: Pick<Clock, 'steady'>) {
+    this.#clock = clock
+  }
+
+  /** Milliseconds. */
+  get ms(): number {
+    return this.#sum + (this.#reasons > 0 ? this.#clock.steady() - this.#since : 0)
+  }
+
+  async during(work: Promise<void>): Promise<void> {
+    if (this.#reasons++ === 0) this.#since = this.#clock.steady()
+    try {
+      await work
+    } finally {
+      const { ms } = this
+      if (--this.#reasons === 0) this.#sum = ms
+    }
+  }
+}
+
 /** Frames that wait for the disk. What came together is written together, and one batch at a time. */
 export class FrameQueue {
   readonly #commit: (batch: readonly Pending[]) => Promise<void>
   readonly #onFailure: () => void
   readonly #clock: Pick<Clock, 'soon'>
+  readonly held: HeldTime
   #pending: Pending[] = []
   #characters = 0
   #writing: Promise<void> | null = null
@@ -121,10 +149,12 @@ export class FrameQueue {
     commit: (batch: readonly Pending[]) => Promise<void>,
     onFailure: () => void,
     clock: Pick<Clock, 'soon'>,
+    held: HeldTime,
   ) {
     this.#commit = commit
     this.#onFailure = onFailure
     this.#clock = clock
+    this.held = held
   }
 
   push(frame: Pending): void {
@@ -143,7 +173,7 @@ export class FrameQueue {
 
   /** Begins to write, unless it does already, when all that has come at once is read: a burst comes in small chunks. */
   start(): void {
-    if (this.#pending.length > 0) this.#writing ??= this.#turn().then(() => this.#write())
+    if (this.#pending.length > 0) this.#writing ??= this.held.during(this.#turn().then(() => this.#write()))
   }
 
   #turn(): Promise<void> {
@@ -206,7 +236,7 @@ export async function drain(
       if (queue.failed) break
       queue.start()
       while (queue.isFull) await queue.written()
-      if (end === null) await pause()
+      if (end === null) await queue.held.during(pause())
     }
   } finally {
     connection.close()

@@ -16,6 +16,7 @@ import {
   drain,
   FrameQueue,
   giveWay,
+  HeldTime,
   lowestSeq,
   type Pending,
   type Undelivered,
@@ -34,6 +35,8 @@ export interface StreamSource {
   /** Waits for the write under way, `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
   connected(): boolean
+  /** How long frames have waited here in all, milliseconds. */
+  heldFor(): number
   status(): ChannelStatus
 }
 
@@ -78,6 +81,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const batchOf = createBatcher()
   const openings = createOpenings({ ...options, commit: intake.commit })
   const doubt = createDoubt(service)
+  const held = new HeldTime(clock)
   // The previous process may still hold a slot.
   const resumable = new ResumableStream({ clock, random, slot: new StreamSlot(), slotInUse: true })
   let abort: AbortController | null = null
@@ -160,6 +164,7 @@ export function createStream(options: StreamOptions): StreamSource {
         (batch) => commitNew(batch, opening),
         () => abort?.abort(),
         clock,
+        held,
       )
       const { connection, cursor } = await resumable.connect({
         last: saved,
@@ -330,6 +335,7 @@ export function createStream(options: StreamOptions): StreamSource {
       limit.cancel()
     },
     connected: () => status.state === 'live',
+    heldFor: () => held.ms,
     status: () => status,
   }
 }
