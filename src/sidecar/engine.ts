@@ -172,7 +172,9 @@ export function createEngine(options: EngineOptions): Engine {
       : null
   /** The leader's: it announces the turns of every session. */
   const announcer =
-    stream === null ? null : { connected: () => (shards.leads ? stream.connected() : shards.streamConnected) }
+    stream === null
+      ? null
+      : { ...stream, connected: () => (shards.leads ? stream.connected() : shards.streamConnected) }
   const sweep = createSweep({
     ...ports,
     service,
