@@ -61,7 +61,7 @@ export interface ReplicaRecord {
   startedAt: number
 }
 
-const SHARDS = 64
+export const SHARDS = 64
 
 /** The shard of a session's hints, lanes and calls. */
 export function shardOf(sessionId: string): number {

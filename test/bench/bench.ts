@@ -17,7 +17,6 @@ import { emulatorIdle } from './scenario/emulator-idle.ts'
 import { emulatorStart } from './scenario/emulator-start.ts'
 import { emulatorStream } from './scenario/emulator-stream.ts'
 import { grown, GROWN } from './scenario/grown.ts'
-import { beside, postgres, postgresLatency } from './scenario/postgres.ts'
 import { relay } from './scenario/relay.ts'
 import { requests } from './scenario/requests.ts'
 import { starts } from './scenario/start.ts'
@@ -45,9 +44,6 @@ const scenariosOf = ({ facts }: Options) => [
   emulatorIdle,
   emulatorStart,
   backlog,
-  postgres,
-  ...beside,
-  postgresLatency,
 ]
 
 async function main(options: Options): Promise<number> {

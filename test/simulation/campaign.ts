@@ -10,6 +10,8 @@ export interface Campaign {
   end: number
   /** Each plays on a core of its own. */
   threads: number
+  /** Processes on one store, in place of what a seed draws. */
+  replicas?: number | null
   /** Ends it early; what was begun is played to its end. */
   stop?: AbortSignal
   /** Called whenever the journal has grown. */
@@ -20,14 +22,21 @@ export interface Campaign {
 const CHUNK = 20
 
 /** Plays many seeds on several cores. Which of them plays a seed makes no difference to it. */
-export async function campaign({ journal, end, threads, stop, onProgress }: Campaign): Promise<void> {
+export async function campaign({
+  journal,
+  end,
+  threads,
+  replicas = null,
+  stop,
+  onProgress,
+}: Campaign): Promise<void> {
   const { mode, tally } = journal
   /** Chunks that came before those in front of them. */
   const early = new Map<number, [Chunk, Tally]>()
   let from = journal.next
   const take = (): Chunk | null => {
     if (stop?.aborted === true || from >= end) return null
-    const chunk = { from, to: Math.min(from + CHUNK, end), mode }
+    const chunk = { from, to: Math.min(from + CHUNK, end), mode, replicas }
     from = chunk.to
     return chunk
   }

@@ -8,18 +8,20 @@ export interface Chunk {
   /** The first one that is not played. */
   to: number
   mode: Mode
+  replicas?: number | null
 }
 
 /** So often a seed is played twice: the hash of all that happened must be the same. */
 const TWICE = 50
 
 /** Plays the seeds of a chunk, whatever comes of them. */
-export async function play({ from, to, mode }: Chunk): Promise<Tally> {
+export async function play({ from, to, mode, replicas = null }: Chunk): Promise<Tally> {
   const tally = newTally()
   for (let seed = from; seed < to; seed++) {
-    const outcome = await run({ seed, mode })
+    const options = { seed, mode, ...(replicas === null ? {} : { replicas }) }
+    const outcome = await run(options)
     count(tally, outcome)
-    if (seed % TWICE !== 0 || (await run({ seed, mode })).hash === outcome.hash) continue
+    if (seed % TWICE !== 0 || (await run(options)).hash === outcome.hash) continue
     const message = 'it does not repeat: something came in by another door than a port'
     note(tally, { seed, mode, invariant: 'repeat', message, after: 'nothing', faults: '', times: 1 })
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../../src/std/ports.ts'
 import type { Agenda } from './agenda.ts'
 import type { Disk } from './disk.ts'
 import type { Life } from './life.ts'
-import type { Sites } from './sites.ts'
+import type { Passages } from './sites.ts'
 
 export interface WallClock {
   /** What our wall clock is off the true time, milliseconds. */
@@ -10,7 +10,7 @@ export interface WallClock {
 }
 
 /** The clock of one life: timers die with it. `soon` is for what is to be written, and the disk has its own pace. */
-export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Sites, disk: Disk): Clock {
+export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Passages, disk: Disk): Clock {
   const passing = (site: string, run: () => void) => () => {
     if (sites.crashes(site, 'before')) return
     run()

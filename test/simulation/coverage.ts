@@ -1,5 +1,5 @@
 import { EVERY } from './faults.ts'
-import { KNOWN_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
+import { KNOWN_SITES, REPLICA_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import type { Tally } from './tally.ts'
 
 /** Places that have no after, or no before, of their own. */
@@ -18,7 +18,7 @@ export function missing({ crashed }: Tally): string[] {
 
 /** What was not tried, in words: every place must crash before and after, every fault be seen. */
 export function gaps(tally: Tally): string[] {
-  const known = new Set(SITES)
+  const known = new Set([...SITES, ...REPLICA_SITES])
   const unknown = [...tally.passed.keys()].filter(
     (place) =>
       /^(store|http|clock)[. ]/.test(place) &&

@@ -50,6 +50,10 @@ export type Fault =
   | 'restart'
   | 'unsubscribed'
   | 'asleep'
+  /** One of several processes does not reach the database, or stands still, or is stopped for a while. */
+  | 'partition'
+  | 'frozen'
+  | 'leaves'
 
 export interface Fired {
   /** The number of the passage, from 1. */
@@ -121,7 +125,7 @@ const RESTLESS: readonly Fault[] = ['restart', 'asleep', 'disk_slow', 'slow']
 const UNREADABLE = { of: 24, rest: 12 }
 
 /** How often a fault is drawn where it is possible, apart from crashes, which are aimed. */
-export function drawn(seed: number, sites: readonly string[]): Plan {
+export function drawn(seed: number, sites: readonly string[], replicas = 1): Plan {
   const chance = new Chance(seed, 'faults')
   // Where nothing goes wrong, more can be asked for.
   if (chance.is(0.1)) return NOTHING
@@ -158,6 +162,12 @@ export function drawn(seed: number, sites: readonly string[]): Plan {
     rates.other = Math.max(rates.other, unreadable.pick([0.03, 0.1, 0.3]))
     const others = unreadable.is(0.5) ? rates.kinds : []
     rates.kinds = new Set([...others, 'unreadable_reply'])
+  }
+  if (replicas > 1) {
+    const several = new Chance(seed, 'faults of several')
+    rates.weather = several.pick([0.02, 0.05, 0.15])
+    rates.other = Math.min(rates.other, several.pick([0, 0.01, 0.03]))
+    rates.kinds = new Set([...rates.kinds, ...SEVERAL.filter(() => several.is(0.6))])
   }
   // Rare places are hit as often as common ones when they are aimed at.
   const aims = Array.from({ length: chance.pick([0, 1, 1, 2, 3]) }, () => ({
@@ -229,5 +239,8 @@ const ALL: readonly Fault[] = [
   'unreadable',
 ]
 
+/** What several processes on one store have, and what parts them. */
+const SEVERAL: readonly Fault[] = ['partition', 'frozen', 'leaves', 'lost', 'lost_reply', 'slow']
+
 /** Also those that only some seeds have. */
-export const EVERY: readonly Fault[] = [...ALL, 'unreadable_reply']
+export const EVERY: readonly Fault[] = [...ALL, 'unreadable_reply', 'partition', 'frozen', 'leaves']

@@ -70,6 +70,16 @@ export const SCOPE_SITES: readonly string[] = [
   'store.commit owners',
 ]
 
+/** Those that only several processes on one store pass. */
+export const REPLICA_SITES: readonly string[] = [
+  'store.wake',
+  'store.shards.renew',
+  'store.shards.survey',
+  'store.shards.fence',
+  'store.shards.take',
+  'store.shards.release',
+]
+
 /** Those that only housekeeping and an operator pass. */
 export const UPKEEP_SITES: readonly string[] = [
   'store.log.missed',

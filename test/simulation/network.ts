@@ -9,7 +9,7 @@ import { never, type Life } from './life.ts'
 import { ChunkQueue } from './pipe.ts'
 import type { EventStream } from './service/stream.ts'
 import type { ServiceHost } from './service/host.ts'
-import type { Sites } from './sites.ts'
+import type { Passages, Sites } from './sites.ts'
 import type { Watch } from './oracle/watch.ts'
 
 export const SERVICE = 'https://service.test'
@@ -74,7 +74,8 @@ export class Network {
   }
 
   async #exchange(life: Life, request: HttpRequest): Promise<HttpReply> {
-    const { agenda, host, app, sites, watch } = this.#parts
+    const { agenda, host, app, watch } = this.#parts
+    const sites = this.#sitesOf(life)
     const toService = request.url.startsWith(SERVICE)
     const asked = toService ? host.ask(request) : null
     const name = asked?.operation ?? (request.url.includes('/tools/') ? 'tool' : 'callback')
@@ -138,7 +139,8 @@ export class Network {
   }
 
   async #open(life: Life, request: HttpStreamRequest): Promise<HttpStream> {
-    const { agenda, host, sites, watch } = this.#parts
+    const { agenda, host, watch } = this.#parts
+    const sites = this.#sitesOf(life)
     const asked = host.ask({ method: 'GET', url: request.url })
     if (asked === null) throw new NetworkFault('other', 'no such stream')
     watch.sent(life, 'stream', request)
@@ -220,7 +222,7 @@ export class Network {
       const size = this.#parts.chance.is(0.1) ? this.#parts.chance.int(1, wire.length + 1) : wire.length
       const piece = wire.slice(0, size)
       wire = wire.slice(size)
-      if (piece !== '') this.#arrive(queue, Buffer.from(piece))
+      if (piece !== '') this.#arrive(life, queue, Buffer.from(piece))
       if (wire !== '') arriving(arrive)
     }
     let leave = (): void => undefined
@@ -234,7 +236,7 @@ export class Network {
       end: (clean) =>
         arriving(() => {
           head()
-          if (wire !== '') this.#arrive(queue, Buffer.from(wire))
+          if (wire !== '') this.#arrive(life, queue, Buffer.from(wire))
           wire = ''
           close(clean ? 'clean' : new NetworkFault('reset', 'reset'))
         }),
@@ -248,10 +250,15 @@ export class Network {
     }
   }
 
-  #arrive(queue: ChunkQueue, piece: Buffer): void {
-    if (this.#parts.sites.crashes('stream chunk', 'before')) return
+  #arrive(life: Life, queue: ChunkQueue, piece: Buffer): void {
+    const sites = this.#sitesOf(life)
+    if (sites.crashes('stream chunk', 'before')) return
     queue.push(piece)
-    this.#parts.sites.crashes('stream chunk', 'after')
+    sites.crashes('stream chunk', 'after')
+  }
+
+  #sitesOf(life: Life): Passages {
+    return life.sites ?? this.#parts.sites
   }
 
   /** Connections that are open break. */

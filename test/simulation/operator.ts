@@ -1,6 +1,7 @@
 import { deliveryId } from '../../src/core/delivery.ts'
 import type { Chance } from './chance.ts'
 import type { Act } from './scenario.ts'
+import type { Running } from './sidecar.ts'
 import type { Simulation } from './simulation.ts'
 
 /** A handler that was paused is resumed so much later, milliseconds. */
@@ -25,7 +26,8 @@ export class Operator {
   }
 
   act(act: Act): void {
-    const { life, running, sites, scenario, trace, agenda } = this.#simulation
+    const { sites, scenario, trace, agenda } = this.#simulation
+    const { life, running } = this.#simulation.anyPost()
     // A sidecar that is down or starting is unreachable.
     if (life === null || running === null || !life.started || life.stopping || sites.quiet) return
     trace.note(agenda.now, 'operator', act)
@@ -33,7 +35,7 @@ export class Operator {
     const { admin } = running
     switch (act) {
       case 'retry one':
-        return this.#retryOne()
+        return this.#retryOne(running)
       case 'retry dead':
         return this.#redeliver(
           this.#chance.is(0.5)
@@ -48,14 +50,14 @@ export class Operator {
     }
   }
 
-  #retryOne(): void {
-    const { db, running } = this.#simulation
+  #retryOne({ admin }: Running): void {
+    const { db } = this.#simulation
     const rows = db
       .prepare<[], DeliveryRow>('SELECT fact_pos, handler FROM deliveries WHERE status <> 0 ORDER BY 1, 2')
       .all()
-    if (rows.length === 0 || running === null) return
+    if (rows.length === 0) return
     const { fact_pos: pos, handler } = this.#chance.pick(rows)
-    this.#redeliver(running.admin.retryDelivery(deliveryId(pos, handler)))
+    this.#redeliver(admin.retryDelivery(deliveryId(pos, handler)))
   }
 
   #start(): { seq: string } | { at: number } {

@@ -22,6 +22,8 @@ export interface Options {
   /** Of FIXED, in place of what the seed draws. */
   scenario: string | null
   pairs: number
+  /** Processes on one store, in place of what the seed draws; null: that. */
+  replicas: number | null
   /** Only what has this in its name. */
   only: string | undefined
   write: boolean
@@ -39,6 +41,7 @@ npm run simulate -- --mutants [--seeds N] [--only NAME] [--write]
   --threads T     number of threads; by default one for each processor
   --journal FILE  records progress: the same command continues from there
   --faults LIST   the faults, as a violation prints them, in place of those that the seed draws
+  --replicas N    processes on one store, 2 or 3, in place of the number that the seed draws
   --scenario NAME the scenario, in place of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
   --exhaustive    each of these scenarios with a crash at each place, and with --pairs at this many pairs of places
   --mutants       each planted bug, in a copy of the source; --write also writes their table
@@ -65,6 +68,7 @@ export function readOptions(args: readonly string[]): Options {
       brief: { type: 'boolean', default: false },
       replays: { type: 'boolean', default: false },
       only: { type: 'string' },
+      replicas: { type: 'string' },
     },
   })
   const { mode, scenario, minutes } = values
@@ -87,6 +91,7 @@ export function readOptions(args: readonly string[]): Options {
     faults: values.faults === undefined ? null : parseFaults(values.faults),
     scenario: scenario ?? null,
     pairs: values.pairs === 'all' ? Infinity : wholeNumber('pairs', values.pairs, 0),
+    replicas: values.replicas === undefined ? null : wholeNumber('replicas', values.replicas),
     only: values.only,
     write: values.write,
   }

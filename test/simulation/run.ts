@@ -4,8 +4,8 @@ import { atEdges } from './edges.ts'
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { scrapeFault } from './oracle/scrape.ts'
-import { drawScenario, type Scenario } from './scenario.ts'
-import { KNOWN_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
+import { drawScenario, drawShared, replicasOf, type Scenario } from './scenario.ts'
+import { KNOWN_SITES, REPLICA_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
 import { Weather } from './weather.ts'
 
@@ -20,6 +20,8 @@ export interface RunOptions {
   plan?: Plan
   /** In place of the scenario that the seed draws. */
   scenario?: Scenario
+  /** Processes on the store, in place of the number that the seed draws. */
+  replicas?: number
 }
 
 export interface Outcome {
@@ -45,9 +47,12 @@ const WEATHER = 500
 /** Plays one seed. The same options give the same outcome, to the hash of everything that happened. */
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
-  const scenario = options.scenario ?? withChattySession(atEdges(drawScenario(seed), seed), seed)
+  const count = options.replicas ?? replicasOf(seed)
+  const drawnFor = count > 1 ? drawShared(seed, count) : drawScenario(seed)
+  const scenario = options.scenario ?? withChattySession(atEdges(drawnFor, seed), seed)
   const plan =
-    options.plan ?? (options.faults === undefined ? drawn(seed, sitesOf(scenario)) : only(options.faults))
+    options.plan ??
+    (options.faults === undefined ? drawn(seed, sitesOf(scenario), count) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)
   const failures: unknown[] = []
   const onRejection = (reason: unknown): void => void failures.push(reason)
@@ -80,8 +85,9 @@ export async function run(options: RunOptions): Promise<Outcome> {
 }
 
 /** Places at which crashes are aimed. */
-function sitesOf({ upkeep, scope = null }: Scenario): readonly string[] {
+function sitesOf({ upkeep, scope = null, replicas }: Scenario): readonly string[] {
   const sites = upkeep === null ? KNOWN_SITES : [...KNOWN_SITES, ...UPKEEP_SITES]
+  if (replicas !== undefined) return [...sites, ...REPLICA_SITES]
   return scope === null ? sites : [...sites, ...SCOPE_SITES]
 }
 
@@ -122,8 +128,8 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
     const wrong = await scrapeFault(life)
     if (wrong !== null) return trace.broken(wrong.invariant, wrong.message)
   }
-  const { life, running } = simulation
-  if (over() || life === null || running === null) return
-  simulation.restart()
-  await agenda.runUntil(agenda.now + 60_000, () => over() || !life.alive)
+  const lives = simulation.posts.flatMap(({ life }) => life ?? [])
+  if (over()) return
+  for (const post of simulation.posts) simulation.restart(post)
+  await agenda.runUntil(agenda.now + 60_000, () => over() || lives.every(({ alive }) => !alive))
 }

@@ -85,6 +85,13 @@ export interface Scenario {
   scope?: ScopePlan | null
   /** Milliseconds after the beginning: a second process is started on the store; absent: never. */
   secondAt?: number
+  /** Processes on one store; absent: one, on a store of its own. */
+  replicas?: ReplicasPlan
+}
+
+export interface ReplicasPlan {
+  /** What the wall clock of each is off, milliseconds. */
+  skews: readonly number[]
 }
 
 export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
@@ -122,8 +129,48 @@ export const LARGE: Size = {
   faultsUntil: [5000, 15_000, 30_000],
 }
 
+const SHARED: Size = {
+  sessions: [2, 3, 4, 6],
+  messages: [1, 2, 3],
+  steps: 4,
+  handlers: 0.3,
+  faultsUntil: [30_000],
+}
+
 /** Seeds in which a second process is started; those in the table of planted bugs and of old stories are none of them. */
 const SECOND = { of: 22, rest: 17 }
+
+/** Seeds with several processes; those in the table of planted bugs and of old stories are none of them. */
+const SEVERAL = { of: 29, rest: 19 }
+
+/** So long things go wrong there: a process that died is noticed after a quarter of a minute. */
+const LONG = [20_000, 45_000, 90_000]
+/** Off the true time, milliseconds. With the service's clock, webhooks are less than five minutes off. */
+const SKEWS = [0, 0, 3000, -3000, 40_000, -40_000]
+
+/** The number of processes that a seed plays. */
+export function replicasOf(seed: number): number {
+  return seed % SEVERAL.of === SEVERAL.rest ? new Chance(seed, 'replicas').pick([2, 2, 3]) : 1
+}
+
+/** What several processes play: more sessions, for longer. */
+export function drawShared(seed: number, count: number): Scenario {
+  const chance = new Chance(seed, 'several processes')
+  const { upkeep, scope: _scope, secondAt: _second, ...plan } = drawScenario(seed, SHARED)
+  const faultsUntil = chance.pick(LONG)
+  return {
+    ...plan,
+    channels: chance.pick(CHANNELS.filter(({ poll }) => poll)),
+    sessions: plan.sessions.map((session) => ({ ...session, at: chance.int(0, faultsUntil * 0.7) })),
+    faultsUntil,
+    scope: null,
+    upkeep:
+      upkeep === null
+        ? null
+        : { ...upkeep, acts: upkeep.acts.map((act) => ({ ...act, at: chance.int(1000, faultsUntil) })) },
+    replicas: { skews: Array.from({ length: count }, () => chance.pick(SKEWS)) },
+  }
+}
 
 export function drawScenario(
   seed: number,

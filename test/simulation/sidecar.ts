@@ -28,7 +28,8 @@ import { HANDLER_KEY, THROWN } from './oracle/secrets.ts'
 import type { Watch } from './oracle/watch.ts'
 import { scopeOf } from './scope.ts'
 import { TOOLS, type HandlerPlan, type Scenario } from './scenario.ts'
-import type { Sites } from './sites.ts'
+import { Face, type SharedStore } from './replicas.ts'
+import type { Passages } from './sites.ts'
 import { storeOf } from './store.ts'
 import { noteCommits } from './expected.ts'
 
@@ -47,24 +48,30 @@ export interface Running {
   admin: AdminActions
   /** Ends what is not the engine's. */
   stop(): void
+  /** Leaves the store. */
+  close(): Promise<void>
   /** Settles when the start is through; fails when it failed. */
   started: Promise<void>
 }
 
 export interface SidecarParts {
   agenda: Agenda
-  sites: Sites
+  sites: Passages
   wall: WallClock
   network: Network
   app: Application
   watch: Watch
   db: Sqlite
+  /** Several processes have it; null: this one alone. */
+  shared: SharedStore | null
   scenario: Scenario
   token: string
   log: Log
   onFirstLook: (done: boolean) => void
   /** Another process has taken the store. */
   onLost: (life: Life) => void
+  /** It leads several processes now. */
+  onLed: () => void
   seed: number
 }
 
@@ -79,7 +86,11 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const random = new Chance(parts.seed, `life ${life.number}`)
   const { db } = parts
   const options = { clock, log, onCommit: () => watch.committed(life), onLost: () => parts.onLost(life) }
-  const inner = createSqliteStore(db, options, undefined, new DeliveryRows(db, FRESH))
+  const face =
+    parts.shared === null ? null : new Face(parts.shared, { number: life.number, life, sites, ...options })
+  life.face = face
+  if (face !== null) life.atEnd(() => face.drop())
+  const inner = face?.store ?? createSqliteStore(db, options, undefined, new DeliveryRows(db, FRESH))
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
   const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
   const stored = storeOf(life, inner, sites, disk, {
@@ -88,6 +99,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     paused: (handler, reason) => watch.paused(handler, reason),
     noted: (checkpoint, value) => watch.beginning.noted(life, checkpoint, value),
     looked: () => watch.looked(life),
+    ...(face === null ? {} : { unknown: () => unknown(face, life) }),
   })
   const store = noteClaims(noteCommits(stored, life.counts), life.claims)
   const http = network.portOf(life)
@@ -130,6 +142,8 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const maintenance =
     upkeep === null ? null : createMaintenance({ ...upkeep, store, expected, mayPrune, observer, clock, log })
   const start = async (): Promise<void> => {
+    await face?.begin()
+    if (face !== null) face.store.shards.subscribe({ led: parts.onLed })
     // As the program does: a token that is rejected at once is fatal, an unreachable service is
     // not.
     await service.health().catch((error: unknown) => {
@@ -141,7 +155,14 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     maintenance?.start()
   }
   const admin = adminActions(store, engine, specs, { clock, random })
-  return { engine, store: inner, service, admin, stop: () => maintenance?.stop(), started: start() }
+  const close = async (): Promise<void> => face?.leave()
+  return { engine, store: inner, service, admin, stop: () => maintenance?.stop(), close, started: start() }
+}
+
+/** A connection breaks with its COMMIT: the process asks what became of it until it reaches the database. */
+async function unknown(face: Face, life: Life): Promise<void> {
+  life.disturbed = true
+  await face.loseReply()
 }
 
 function metricsOf(store: Store, { handlers }: Scenario, clock: Clock, log: Log): Metrics {

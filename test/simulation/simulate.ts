@@ -33,6 +33,8 @@ const SHRUNK = 10
 
 const options = readCommand(USAGE, readOptions)
 const { seed: first, seeds, mode } = options
+const { replicas } = options
+const several = replicas === null ? {} : { replicas }
 const scenario = options.scenario === null ? undefined : FIXED[options.scenario]
 
 // A reader that has read enough closes the pipe.
@@ -65,7 +67,7 @@ function refuse(error: unknown): false {
 /** For programs: says nothing until the first seed breaks. */
 async function playBriefly(): Promise<boolean> {
   for (let seed = first; seed < first + seeds; seed++) {
-    const { violation } = await run({ seed, mode })
+    const { violation } = await run({ seed, mode, ...several })
     if (violation === null) continue
     console.log(JSON.stringify({ seed, ...violation }))
     return false
@@ -89,6 +91,7 @@ async function playOne(): Promise<boolean> {
   const wanted: RunOptions = {
     seed: first,
     mode,
+    ...several,
     ...(scenario === undefined ? {} : { scenario }),
     ...(faults === null ? {} : { faults }),
   }
@@ -121,12 +124,12 @@ async function playMany(): Promise<boolean> {
     if (options.journal !== null) saveJournal(options.journal, journal)
   }
   const onProgress = progress(journal, save)
-  await campaign({ journal, end: first + seeds, threads, stop: stop.signal, onProgress })
+  await campaign({ journal, end: first + seeds, threads, replicas, stop: stop.signal, onProgress })
   save()
   for (const line of summary(tally, journal.cpu)) console.log(line)
-  if (tally.seeds >= GATE) await tryRest(tally)
+  if (tally.seeds >= GATE && replicas === null) await tryRest(tally)
   await printBroken([...tally.broken.values()].sort((a, b) => a.seed - b.seed))
-  const untried = tally.seeds < GATE ? [] : gaps(tally)
+  const untried = tally.seeds < GATE || replicas !== null ? [] : gaps(tally)
   for (const gap of untried) console.log(`not tried: ${gap}`)
   return tally.broken.size === 0 && untried.length === 0
 }
@@ -165,7 +168,12 @@ async function tryRest(tally: Tally): Promise<void> {
 async function printBroken(broken: readonly Broken[]): Promise<void> {
   for (const [index, each] of broken.entries()) {
     console.log(`\n${each.times} times, at first with seed ${each.seed}, after ${each.after}:`)
-    const found: RunOptions = { seed: each.seed, mode: each.mode, faults: parseFaults(each.faults) }
+    const found: RunOptions = {
+      seed: each.seed,
+      mode: each.mode,
+      ...several,
+      faults: parseFaults(each.faults),
+    }
     const outcome = index < SHRUNK ? await run(found) : null
     if (outcome === null || outcome.violation === null) {
       console.log(`${each.invariant}: ${each.message}\n${replayLine(each)}`)
@@ -178,5 +186,6 @@ function print({ seed, mode: played, violation, fired }: Outcome): void {
   console.log(`${violation?.invariant}: ${violation?.message}`)
   console.log(`with ${fired.length} faults: ${faults || 'none'}`)
   const of = options.scenario === null ? `--seed ${seed}` : `--scenario '${options.scenario}'`
-  console.log(`npm run simulate -- ${of} --mode ${played} --faults '${faultsText(fired)}'`)
+  const shared = replicas === null ? '' : ` --replicas ${replicas}`
+  console.log(`npm run simulate -- ${of}${shared} --mode ${played} --faults '${faultsText(fired)}'`)
 }

@@ -11,6 +11,7 @@ import { Network } from './network.ts'
 import { Operator } from './operator.ts'
 import { secretIn, TOKEN } from './oracle/secrets.ts'
 import { Watch } from './oracle/watch.ts'
+import { SharedStore } from './replicas.ts'
 import type { Scenario } from './scenario.ts'
 import { Agent } from './service/agent.ts'
 import { Api } from './service/api.ts'
@@ -31,6 +32,19 @@ const PATIENCE = 180
 const FENCED = 5000
 /** What a stop may take of what is under way, milliseconds. */
 const GRACE = 10_000
+
+/** Where a process runs, one after the other. */
+export interface Post {
+  life: Life | null
+  running: Running | null
+  /** Its wall clock less that of the house, milliseconds. */
+  readonly skew: number
+  /** True time: it is not started again before. */
+  downUntil: number
+}
+
+/** A process whose leases were taken ends so soon, milliseconds. */
+const EXITS = [1, 50, 1500]
 
 /** One seed's world: a service, an application, a network, and one sidecar after the other on one database. */
 export class Simulation {
@@ -53,8 +67,10 @@ export class Simulation {
   readonly operator: Operator
   /** Every life so far. */
   readonly all: Life[] = []
-  life: Life | null = null
-  running: Running | null = null
+  /** One, or those of several processes. */
+  readonly posts: Post[]
+  /** null: one process has the store alone. */
+  readonly shared: SharedStore | null
   lives = 0
   crashes = 0
   /** True time of the start whose first look was through: what rested before is taken as known. */
@@ -69,6 +85,7 @@ export class Simulation {
   /** The process that a second one was started beside. */
   #former: { life: Life; running: Running } | null = null
   readonly #routes: Chance
+  readonly #draws: Chance
 
   constructor(seed: number, scenario: Scenario, plan: Plan) {
     this.seed = seed
@@ -77,7 +94,10 @@ export class Simulation {
     this.#routes = new Chance(seed, 'routes')
     this.agenda = new Agenda(START, new Chance(seed, 'ties'))
     this.sites = new Sites(this.agenda, this.trace, plan)
-    this.sites.onCrash = () => this.crash()
+    this.sites.onCrash = (life) => this.crash(life)
+    const { replicas } = scenario
+    this.posts = (replicas?.skews ?? [0]).map((skew) => ({ life: null, running: null, skew, downUntil: 0 }))
+    this.#draws = new Chance(seed, 'posts')
     const { agenda, sites, trace } = this
     const chance = new Chance(seed, 'service')
     const retention = scenario.upkeep?.retention ?? null
@@ -88,6 +108,15 @@ export class Simulation {
            + (SELECT count(*) FROM calls WHERE ended_at IS NULL)`,
       )
       .pluck()
+    this.shared =
+      replicas === undefined
+        ? null
+        : new SharedStore({
+            db: this.db,
+            agenda,
+            chance: new Chance(seed, 'shared store'),
+            onTaken: (isTheirs) => this.watch.attempts.taken(isTheirs),
+          })
     const details = drawDetails(new Chance(seed, 'details'), scenario.absent)
     this.state = new ServiceState(agenda, details, scenario.skew)
     this.agent = new Agent(agenda, chance, this.state)
@@ -101,7 +130,7 @@ export class Simulation {
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
     const skewed = scenario.skew !== 0
     this.watch = new Watch(
-      { agenda, trace, sites, db: this.db, state: this.state, retention, skewed },
+      { agenda, trace, sites, db: this.db, state: this.state, retention, skewed, shared: this.shared },
       ordered,
     )
     this.agent.onLingered = (call) => this.watch.lingered(call)
@@ -123,7 +152,8 @@ export class Simulation {
     for (const session of scenario.sessions) {
       agenda.in(session.at - this.#earliest(), () => this.agent.create(session))
     }
-    agenda.in(-this.#earliest(), () => this.start())
+    for (const [index, post] of this.posts.entries())
+      agenda.in(-this.#earliest() + (index === 0 ? 0 : this.#draws.int(0, 3000)), () => this.start(post))
     this.#bringStrangers()
     this.operator = new Operator(this, new Chance(seed, 'operator'))
     if (scenario.secondAt !== undefined) agenda.in(scenario.secondAt - this.#earliest(), () => this.#second())
@@ -155,13 +185,36 @@ export class Simulation {
     return START - this.#earliest()
   }
 
-  start(): void {
-    const { agenda, trace } = this
+  /** The process that people reach; of several the first that works. */
+  get life(): Life | null {
+    return this.#reached.life
+  }
+
+  get running(): Running | null {
+    return this.#reached.running
+  }
+
+  get #reached(): Post {
+    const [first] = this.posts
+    const post = this.posts.find(({ life }) => life?.started === true && !life.stopping) ?? first
+    if (post === undefined) throw new Error('there is no place for a process')
+    return post
+  }
+
+  /** Any of several. */
+  anyPost(): Post {
+    return this.posts.length === 1 ? this.#reached : this.#draws.pick(this.posts)
+  }
+
+  start(post: Post = this.#reached): void {
+    const { agenda, trace, shared } = this
     this.slots.forget()
-    const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset)
+    const { skew } = post
+    const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset + skew)
+    if (shared !== null) life.sites = this.sites.at(life)
     this.all.push(life)
-    const cut = this.watch.attempts.begun()
-    this.life = life
+    const cut = shared === null ? this.watch.attempts.begun() : []
+    post.life = life
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now)
     const onFirstLook = (done: boolean): void => {
@@ -169,12 +222,37 @@ export class Simulation {
       this.lookedFrom ??= life.startedAt
       this.lookedAt ??= agenda.now
     }
-    const { seed, scenario, sites, wall, network, app, watch, db } = this
+    const { seed, scenario, network, app, watch, db } = this
+    const sites = life.sites ?? this.sites
+    const house = this.wall
+    const wall =
+      skew === 0
+        ? house
+        : {
+            get offset(): number {
+              return house.offset + skew
+            },
+          }
     const onLost = (former: Life): void => this.#lost(former)
-    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, log, onFirstLook, onLost }
+    const parts = {
+      seed,
+      scenario,
+      agenda,
+      sites,
+      wall,
+      network,
+      app,
+      watch,
+      db,
+      shared,
+      log,
+      onFirstLook,
+      onLost,
+    }
+    const onLed = (): void => this.slots.forget()
     try {
-      const running = startSidecar(life, { ...parts, token: this.host.token })
-      this.running = running
+      const running = startSidecar(life, { ...parts, onLed, token: this.host.token })
+      post.running = running
       this.#replace()
       this.watch.attempts.cut(cut)
       running.started.then(
@@ -194,19 +272,23 @@ export class Simulation {
     if (life.alive) this.#end(life, 2000)
   }
 
-  crash(): void {
-    if (this.life === null) return
+  /** null: whichever. */
+  crash(given: Life | null = null): void {
+    const life = given ?? this.anyPost().life
+    if (life === null || !life.alive) return
     this.crashes++
-    this.#end(this.life, this.#chance.pick([20, 300, 3000]))
+    this.#end(life, this.#chance.pick([20, 300, 3000]))
   }
 
   #end(life: Life, backIn: number): void {
     life.end()
-    this.life = null
-    this.running = null
     this.trace.note(this.agenda.now, '== down', String(life.number))
-    this.agenda.in(backIn, () => {
-      if (this.life === null) this.start()
+    const post = this.posts.find((one) => one.life === life)
+    if (post === undefined) return
+    post.life = null
+    post.running = null
+    this.agenda.in(Math.max(backIn, post.downUntil - this.agenda.now), () => {
+      if (post.life === null) this.start(post)
     })
   }
 
@@ -216,13 +298,15 @@ export class Simulation {
    * sees that it is fenced.
    */
   #second(): void {
-    const { life, running, trace, agenda } = this
+    const { trace, agenda } = this
+    const post = this.#reached
+    const { life, running } = post
     if (life === null || running === null || !life.started || life.stopping || this.sites.quiet) return
     trace.note(agenda.now, '== second process beside', String(life.number))
     this.sites.second = true
     this.#former = { life, running }
-    this.life = null
-    this.running = null
+    post.life = null
+    post.running = null
     this.start()
   }
 
@@ -237,15 +321,24 @@ export class Simulation {
   /** It ends a moment later, as a process does that has a grace. */
   #lost(life: Life): void {
     this.trace.note(this.agenda.now, '== fenced', String(life.number))
+    if (this.shared !== null) {
+      if (!life.disturbed)
+        this.trace.broken(
+          'I18',
+          `life ${life.number} is fenced, and nothing kept it from renewing its leases`,
+        )
+      return void this.agenda.in(this.#draws.pick(EXITS), () => life.alive && this.#end(life, 300), life)
+    }
     if (!life.replaced)
       this.trace.broken('I8', `life ${life.number} is fenced, and no other process took its store`)
   }
 
   /** SIGTERM, and a new start. What it held must be given back. */
-  restart(): void {
-    const { life, running } = this
+  restart(post = this.anyPost(), downFor = 0): void {
+    const { life, running } = post
     if (life === null || running === null || !life.started || life.stopping) return
     life.stopping = true
+    post.downUntil = this.agenda.now + downFor
     this.trace.note(this.agenda.now, '== stop', String(life.number))
     void this.stopped(life, running).then(() => {
       if (life.alive) this.#end(life, 50)
@@ -263,10 +356,11 @@ export class Simulation {
     })
   }
 
-  async stopped(life: Life, { engine, service, stop }: Running): Promise<void> {
+  async stopped(life: Life, { engine, service, stop, close }: Running): Promise<void> {
     stop()
     await engine.stop(GRACE)
     service.stop()
+    await close()
     // Stopped work gets a moment to see its signal.
     await new Promise<void>((resolve) => void this.agenda.in(100, resolve, life))
     if (life.streams > 0) this.trace.broken('I11', `${life.streams} streams are open after the stop`)
@@ -279,9 +373,9 @@ export class Simulation {
     if (patience === 0) return
     // The answer may be slow to be seen by a machine that is asleep, or lost; the disk may be full.
     this.agenda.in(1000, () => this.resume(handler, patience - 1))
-    const { running } = this
+    const { running, life } = this.anyPost()
     const worker = running?.engine.dispatcher.worker(handler)
-    if (running === null || worker?.status().state !== 'paused' || this.life?.stopping === true) return
+    if (running === null || worker?.status().state !== 'paused' || life?.stopping === true) return
     running.store.settings.pauseHandler(handler, null).then(
       () => {
         this.watch.paused(handler, null)
@@ -302,7 +396,7 @@ export class Simulation {
   ): void {
     const former = this.#former
     const toFormer = former?.life.alive === true && this.#routes.is(0.5)
-    const { life, running } = toFormer ? former : this
+    const { life, running } = toFormer ? former : this.anyPost()
     if (life === null || running === null || this.network.serviceUnreachable) return
     const since = this.#arrived.get(signature) ?? this.agenda.now
     this.#arrived.set(signature, since)
@@ -323,7 +417,7 @@ export class Simulation {
   /** The app answers a call that its tool deferred, until the answer was accepted. */
   #answerLater(callId: string, ms: number): void {
     this.agenda.in(ms, () => {
-      const { life, running } = this
+      const { life, running } = this.anyPost()
       const row = this.db
         .prepare<[string], { ended_at: number | null; state: string }>(
           'SELECT ended_at, state FROM calls WHERE call_id = ?',
@@ -351,6 +445,7 @@ export class Simulation {
     this.network.appUnreachable = false
     this.wall.offset = 0
     emptyDisk(this.db)
+    for (const { life } of this.posts) life?.face?.heal()
     if (!this.host.accepts) this.newToken()
   }
 
@@ -358,12 +453,11 @@ export class Simulation {
   newToken(): void {
     this.host.token = `${TOKEN}${createHash('sha256').update(this.host.token).digest('hex').slice(0, 8)}`
     this.host.accepts = true
-    this.running?.service.setToken(this.host.token)
+    for (const { running } of this.posts) running?.service.setToken(this.host.token)
   }
 
   close(): void {
-    this.life?.end()
-    this.life = null
+    for (const post of this.posts) post.life?.end()
     release(this.db)
   }
 }

@@ -1,5 +1,6 @@
 import type { Agenda } from './agenda.ts'
 import type { Fault, Fired, Plan } from './faults.ts'
+import type { Life } from './life.ts'
 import type { Trace } from './trace.ts'
 
 export type When = 'before' | 'after'
@@ -9,6 +10,9 @@ interface Side {
   readonly place: string
   passages: number
 }
+
+/** The places as one process passes them. */
+export type Passages = Pick<Sites, 'pass' | 'crashes'>
 
 /** Every call through a port is a named place with a before and an after, where the plan may let something go wrong. */
 export class Sites {
@@ -22,7 +26,8 @@ export class Sites {
   quiet = false
   /** A second process was started, which cuts the first one short as a crash does. */
   second = false
-  onCrash: () => void = () => undefined
+  /** null: whichever. */
+  onCrash: (life: Life | null) => void = () => undefined
 
   constructor(agenda: Agenda, trace: Trace, plan: Plan) {
     this.#agenda = agenda
@@ -30,7 +35,23 @@ export class Sites {
     this.#plan = plan
   }
 
+  /** Of one of several processes, which a crash ends: the others go on. */
+  at(life: Life): Passages {
+    const pass = (site: string, when: When, possible: readonly Fault[], detail = ''): Fault | null =>
+      this.#pass(site, when, possible, { life, detail: `${detail} of ${life.number}` })
+    return { pass, crashes: (site, when, detail) => pass(site, when, CRASH, detail) === 'crash' }
+  }
+
   pass(site: string, when: When, possible: readonly Fault[], detail = ''): Fault | null {
+    return this.#pass(site, when, possible, { life: null, detail })
+  }
+
+  #pass(
+    site: string,
+    when: When,
+    possible: readonly Fault[],
+    { life, detail }: { life: Life | null; detail: string },
+  ): Fault | null {
     this.passages++
     const side = this.#side(site, when)
     side.passages++
@@ -39,7 +60,7 @@ export class Sites {
     if (fault === null) return null
     this.fired.push({ passage: this.passages, site, when, fault })
     this.#trace.note(this.#agenda.now, `!! ${fault}`, side.place)
-    if (fault === 'crash') this.onCrash()
+    if (fault === 'crash') this.onCrash(life)
     return fault
   }
 

@@ -4,7 +4,7 @@ import type { Batch, Committed, Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import type { Disk } from './disk.ts'
 import type { Fault } from './faults.ts'
-import type { Sites } from './sites.ts'
+import type { Passages } from './sites.ts'
 import { never, type Life } from './life.ts'
 
 type Part = Exclude<keyof Store, 'shards' | 'read' | 'close'>
@@ -61,10 +61,12 @@ export interface Written {
   noted(checkpoint: string, value: string | null): void
   /** Asked when there is work. */
   looked(): void
+  /** The answer to a COMMIT is lost; settles when it is known. Absent: a store that is here knows at once. */
+  unknown?: () => Promise<void>
 }
 
 /** The real store, with each of its calls a place at which the process may end. */
-export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: Written): Store {
+export function storeOf(life: Life, inner: Store, sites: Passages, disk: Disk, on: Written): Store {
   const parts: Record<string, Record<string, unknown>> = {}
   const methodOf = (name: Method): [Record<string, unknown>, string, (...args: unknown[]) => unknown] => {
     const [part = '', verb = ''] = name.split('.')
@@ -101,7 +103,11 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
       else if (name === 'log.prune') on.pruned(args[0] as number)
       else if (name === 'settings.pauseHandler') on.paused(args[0] as string, args[1] as string | null)
       else if (name === 'settings.setCheckpoint') on.noted(args[0] as string, args[1] as string | null)
-      if (!life.alive || sites.crashes(site, 'after')) return await never()
+      if (!life.alive) return await never()
+      const lost = name === 'log.commit' && on.unknown !== undefined ? UNKNOWN : MAY_CRASH
+      const after = sites.pass(site, 'after', lost)
+      if (after === 'crash') return await never()
+      if (after === 'lost_reply') await on.unknown?.()
       return result
     }
   }
@@ -128,6 +134,7 @@ const WRITES: ReadonlySet<Site> = new Set<Site>([
 ])
 
 const MAY_CRASH: readonly Fault[] = ['crash']
+const UNKNOWN: readonly Fault[] = ['crash', 'lost_reply']
 const MAY_FAIL: readonly Fault[] = ['crash', 'disk_error', 'disk_slow']
 
 /** The state that an event of a call is written as; what is not listed changes none. */

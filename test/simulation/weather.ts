@@ -3,6 +3,10 @@ import { closeDisk, fillDisk, emptyDisk } from './database.ts'
 import type { Fault } from './faults.ts'
 import type { Simulation } from './simulation.ts'
 
+/** Of one of several processes, milliseconds. */
+const PARTED = [500, 5000, 14_000, 30_000]
+const FROZEN = [1000, 8000, 13_000, 17_000, 40_000, 120_000]
+
 /** What befalls the whole house, and how it is repaired. Asked every half second, true time. */
 export class Weather {
   readonly #simulation: Simulation
@@ -10,7 +14,7 @@ export class Weather {
   readonly #kinds: Partial<Record<Fault, () => void>>
 
   constructor(simulation: Simulation) {
-    const { agenda, network, host, db, webhooks } = simulation
+    const { network, host, db, webhooks } = simulation
     this.#simulation = simulation
     this.#chance = new Chance(simulation.seed, 'weather')
     // Webhooks carry the service's time: beyond five minutes they are refused, as they should be.
@@ -45,10 +49,33 @@ export class Weather {
         if (this.#chance.is(0.5)) webhooks.subscriptions.splice(0)
         for (const subscription of webhooks.subscriptions) subscription.active = false
       },
+      ...(simulation.shared === null ? {} : this.#parting()),
       asleep: () => {
-        if (simulation.life !== null) simulation.life.asleepUntil = agenda.now + 60_000
+        this.#freeze(60_000)
       },
     }
+  }
+
+  /** What parts several processes from one another, and from their store. */
+  #parting(): Partial<Record<Fault, () => void>> {
+    const simulation = this.#simulation
+    return {
+      partition: () => {
+        const { life } = simulation.anyPost()
+        if (life?.face === null || life?.face === undefined) return
+        life.disturbed = true
+        life.face.cut(this.#chance.pick(PARTED))
+      },
+      frozen: () => this.#freeze(this.#chance.pick(FROZEN)),
+      leaves: () => simulation.restart(simulation.anyPost(), this.#chance.pick(PARTED)),
+    }
+  }
+
+  #freeze(ms: number): void {
+    const { life } = this.#simulation.anyPost()
+    if (life === null) return
+    life.disturbed = true
+    life.asleepUntil = this.#simulation.agenda.now + ms
   }
 
   change(): void {

@@ -9,6 +9,7 @@ export class Attempts {
   readonly #trace: Trace
   readonly #receipts: ReadonlyMap<string, Receipt>
   readonly #begun
+  readonly #begunOf
   readonly #log
 
   constructor(parts: { db: Sqlite; trace: Trace }, receipts: ReadonlyMap<string, Receipt>) {
@@ -20,6 +21,10 @@ export class Attempts {
          JOIN handlers h ON h.number = b.handler`,
       )
       .pluck()
+    this.#begunOf = parts.db.prepare<[], { key: string; session: string | null }>(
+      `SELECT h.name || ' ' || f.id AS key, f.session_id AS session FROM begun b JOIN facts f ON f.pos = b.fact_pos
+       JOIN handlers h ON h.number = b.handler`,
+    )
     this.#log = parts.db
       .prepare<[string], string>(
         `SELECT d.log FROM all_deliveries d JOIN all_facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
@@ -39,6 +44,11 @@ export class Attempts {
       const receipt = this.#receipts.get(key)
       if (receipt !== undefined) receipt.next = receipt.number + 1
     }
+  }
+
+  /** What is under way for some sessions is another process's now. */
+  taken(isTheirs: (sessionId: string | null) => boolean): void {
+    for (const { key, session } of this.#begunOf.all()) if (isTheirs(session)) this.cut([key])
   }
 
   /** A further attempt goes out. */

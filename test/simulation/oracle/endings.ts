@@ -65,13 +65,14 @@ export class Endings {
  * refused, or its app knows that the session no longer waits, and we do not (no webhook reports a
  * deleted session).
  */
-export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
+export function mayFail({ sites, state, shared }: WatchParts, callId: string): boolean {
   const call = state.calls.get(callId)
   if (call === undefined || call.plan.refusesOutput || call.forsaken) return true
   if (sites.fired.length === 0 && !sites.second) return (call.plan.timeout ?? Infinity) * 1000 <= SHORT
   if (call.expiresAt !== null && call.expiresAt - state.now() <= SHORT) return true
   return (
-    sites.fired.some(failsTools) || (call.plan.tool === 'charge' && (sites.second || cutsShort(sites.fired)))
+    sites.fired.some(failsTools) ||
+    (call.plan.tool === 'charge' && (sites.second || cutsShort(sites.fired) || (shared?.takeovers ?? 0) > 0))
   )
 }
 
@@ -82,6 +83,9 @@ const HINDERS: readonly Fault[] = [
   'crash',
   'restart',
   'asleep',
+  'partition',
+  'frozen',
+  'leaves',
   'app_unreachable',
   'clock_ahead',
   'clock_back',
@@ -106,7 +110,8 @@ export function hadTime({ sites, state, skewed }: WatchParts, callId: string): b
 
 /** Or has an output refused. */
 function failsTools({ site, fault }: Fired): boolean {
-  const refuses = fault === 'project_limit' || fault === 'app_unreachable' || fault === 'asleep'
+  const refuses =
+    fault === 'project_limit' || fault === 'app_unreachable' || fault === 'asleep' || fault === 'frozen'
   return refuses || site === 'http tool' || site === 'app tool'
 }
 

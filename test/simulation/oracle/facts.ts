@@ -182,7 +182,9 @@ const LIMITED = 20_000
 
 function late({ sites, state, scenario, begin }: Simulation, facts: readonly Logged[]): Fault[] {
   if (sites.fired.some(({ fault }) => fault !== 'rate_limit')) return []
-  const most = sites.fired.length > 0 ? SOON + LIMITED : SOON
+  // A fact has the time of the process that stored it.
+  const off = Math.max(0, ...(scenario.replicas?.skews ?? []))
+  const most = off + (sites.fired.length > 0 ? SOON + LIMITED : SOON)
   const ends = new Map(facts.filter(({ type }) => ENDS.test(type)).map(({ data, at }) => [data.turn?.id, at]))
   const faults: Fault[] = []
   for (const { turns } of state.alive().filter(isOurs)) {

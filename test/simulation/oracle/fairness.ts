@@ -66,9 +66,9 @@ export class Fairness {
   }
 
   look(): void {
-    const { agenda, life, running, sites, scenario, trace } = this.#simulation
+    const { agenda, life, running, sites, scenario, trace, shared } = this.#simulation
     const { now } = agenda
-    if (now < this.#nextLook) return
+    if (now < this.#nextLook || shared !== null) return
     this.#nextLook = now + LOOK
     const { length } = sites.fired
     const idle = life === null || !life.started || life.stopping || life.asleepUntil > now

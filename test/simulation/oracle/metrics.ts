@@ -41,7 +41,9 @@ const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_refuses', 'disk_er
  * Events that were not reported, because of a crash or a full disk, are not counted; without those
  * the counts are complete.
  */
-function uncounted({ all, db, crashes, sites, operator }: Simulation): Fault | null {
+function uncounted({ all, db, crashes, sites, operator, shared }: Simulation): Fault | null {
+  // What a process wrote before it was fenced it may not know.
+  if (all.some(({ disturbed }) => disturbed) || (shared?.takeovers ?? 0) > 0) return null
   if (crashes > 0 || sites.second || sites.fired.some(({ fault }) => DISK.has(fault))) return null
   const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
   const sum = (of: (counts: Counts) => number): number =>

@@ -10,13 +10,14 @@ import { metricFaults } from './metrics.ts'
 import { secretFaults } from './secrets.ts'
 
 /** Whether anything is plainly under way: cheaper to ask than what is wrong. */
-export function busy({ agent, events, life, underWay }: Simulation): boolean {
-  return agent.underWay || events.pauses || life === null || underWay.get() !== 0
+export function busy({ agent, events, posts, underWay }: Simulation): boolean {
+  return agent.underWay || events.pauses || posts.some(({ life }) => life === null) || underWay.get() !== 0
 }
 
 /** The first violation in the idle state; null when there is none. */
 export function unsettled(simulation: Simulation): Fault | null {
-  if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
+  if (simulation.posts.some(({ life }) => life === null))
+    return { invariant: 'liveness', message: 'the sidecar is down' }
   for (const find of [
     knowledgeFaults,
     belongingFaults,

@@ -5,6 +5,7 @@ import type { Sqlite } from '../../../src/sidecar/store/sqlite/open.ts'
 import type { Agenda } from '../agenda.ts'
 import type { Fault } from '../faults.ts'
 import type { Life } from '../life.ts'
+import type { SharedStore } from '../replicas.ts'
 import type { Asked } from '../service/api.ts'
 import { LINGERS } from '../edges.ts'
 import type { ModelCall, ServiceState } from '../service/state.ts'
@@ -56,6 +57,8 @@ export interface WatchParts {
   sites: Sites
   /** Milliseconds until a delivered fact is pruned, and then kept for us; null: nothing is pruned. */
   retention: number | null
+  /** Several processes have the store; null: one. */
+  shared: SharedStore | null
   /** The service's clock is another one. */
   skewed: boolean
 }
@@ -72,6 +75,9 @@ interface CallRow {
 const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
 /** A handler that was paused is left alone so soon, milliseconds. */
 const AT_ONCE = 50
+/** Of several processes one looks so often, and stops by itself so soon when it does not reach the store. */
+const LOOKS = 2000
+const STOPS = 20_000
 /** The status with which a handler asks for time. */
 const PUT_OFF = 429
 /** Tools over HTTP whose output is in their answer. */
@@ -160,6 +166,8 @@ export class Watch {
   committed(life: Life): void {
     if (life.replaced)
       this.#broken('I8', `life ${life.number} has written after another process had taken its store`)
+    if (life.face !== null && this.#parts.shared?.isFenced(life.face.id) === true)
+      this.#broken('I8', `life ${life.number} has written after its leases were taken`)
     for (const message of this.#arrows.wrong()) this.#broken('I5', message)
     const value = this.#cursor.get()
     if (value === undefined || value === null) return
@@ -245,10 +253,33 @@ export class Watch {
       this.#broken('I9', 'a stream was opened before Retry-After')
     if (name !== 'tool' && name !== 'callback' && !life.requests.asks(now))
       this.#broken('I9', 'the service is asked again and again without a pause')
+    this.#entitled(life, name, request)
     if (!('method' in request)) return
     if (name === 'answer') this.#posting(request)
     if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string; uncertain: boolean })
     if (name === 'callback') this.#callback(life, request)
+  }
+
+  /** At most one process at a time acts for a session, or reads the stream. */
+  #entitled({ face, number }: Life, name: string, request: HttpRequest | HttpStreamRequest): void {
+    const { shared } = this.#parts
+    if (face === null || shared === null) return
+    const sessions = name === 'stream' ? [null] : 'method' in request ? this.#actsFor(name, request) : []
+    for (const session of sessions) {
+      const owner = shared.ownerOf(session)
+      if (owner !== face.id)
+        this.#broken(
+          'I8',
+          `${name} of life ${number} for ${session ?? 'all'}, which ${owner ?? 'no process'} has`,
+        )
+    }
+  }
+
+  #actsFor(name: string, request: HttpRequest): (string | null)[] {
+    if (name === 'callback') return sessionsOf(request).map((session) => (session === '' ? null : session))
+    if (name !== 'tool') return []
+    const { call_id: callId } = JSON.parse(textOf(request)) as { call_id: string }
+    return [this.#parts.state.calls.get(callId)?.sessionId ?? null]
   }
 
   replied(life: Life, name: string, request: HttpRequest): void {
@@ -383,9 +414,15 @@ export class Watch {
     const handler = handlerOf(request)
     const sessions = sessionsOf(request)
     if (sessions.length > 0) this.fairness?.sent(life.number, handler, sessions)
-    if (this.#parts.agenda.now > (this.#paused.get(handler) ?? Infinity) + AT_ONCE)
+    if (this.#parts.agenda.now > (this.#paused.get(handler) ?? Infinity) + this.#soon(life))
       this.#broken('paused', `${handler} is paused and called`)
     for (const event of eventsOf(request)) this.#tried(handler, event, life)
+  }
+
+  /** Another process hears of it by a wake, by its next look, or stops by itself. */
+  #soon({ face, disturbed }: Life): number {
+    if (face === null) return AT_ONCE
+    return disturbed ? STOPS : LOOKS
   }
 
   #tried(handler: string, { id, session_id: sessionId, delivery }: CallbackEvent, life: Life): void {

@@ -1,0 +1,371 @@
+import type { Lease } from '../../core/lease.ts'
+import {
+  SHARDS,
+  shardOf,
+  type ShardTopics,
+  type StreamState,
+  type Wake,
+  type WakeTopic,
+} from '../../core/shards.ts'
+import { StoreError } from '../../core/store-error.ts'
+import type { Clock, Timer } from '../../std/ports.ts'
+
+/** Milliseconds: for which a process owns its leases, between two renewals, and how long before the end it stops by itself. */
+const TTL = 15_000
+const RENEWED = 5000
+const MARGIN = 3000
+/** Milliseconds until a renewal that failed is tried again. */
+const ASKED = 500
+/** Milliseconds between two looks at the other processes, and while a shard waits to be handed over. */
+const LOOKED = 1000
+const DRAINED = 100
+/** Milliseconds that a busy shard may take to become idle before it is kept, and for which it is kept then. */
+const PATIENCE = 3000
+const KEPT = 30_000
+
+/** The place of what exists once per organization: of the stream, the sweep and the lane of facts without a session. */
+export const LEADER = -1
+
+/** '': of what belongs to the organization. */
+export function placeOf(sessionId: string): number {
+  return sessionId === '' ? LEADER : shardOf(sessionId)
+}
+
+const TOPICS: readonly WakeTopic[] = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets']
+/** Wakes may be lost: a look finds what they would have reported. */
+const ALL: Wake = { topics: new Set(TOPICS), hints: [] }
+
+/** What a look finds. */
+export interface Survey {
+  /** The number of processes that are alive and have joined, this one included. */
+  live: number
+  /** Processes that stopped renewing and are not fenced. */
+  dead: readonly string[]
+  /** Leases without an owner. */
+  free: Wanted
+  /** As the leader reported it last. */
+  streamConnected: boolean
+  /** Changes when another process wrote something. */
+  written: number
+}
+
+export interface Wanted {
+  leader: boolean
+  shards: number
+}
+
+/** A lease that this process has. */
+export interface Granted {
+  /** Or `LEADER`. */
+  shard: number
+  epoch: number
+}
+
+export interface Presence extends StreamState {
+  /** Whether it takes shards. */
+  joined: boolean
+}
+
+/** The rows of processes and leases, as one process writes them. All leases of one process live and end together. */
+export interface LeaseTable {
+  /** Renews all leases of this process for `ttl` milliseconds, in a statement of its own. false: it is fenced. */
+  renew(presence: Presence, ttl: number): Promise<boolean>
+  survey(): Promise<Survey>
+  /** Waits for the writes of `dead` that are under way, fences it if it has not renewed meanwhile, and frees its leases. */
+  fence(dead: string): Promise<void>
+  /**
+   * Takes free leases, each under an epoch that was never given, and in the same transaction records the attempts that
+   * the former owners left as interrupted.
+   */
+  take(wanted: Wanted): Promise<Granted[]>
+  /** Gives leases up, in a write of this process. */
+  release(given: readonly Granted[]): Promise<void>
+}
+
+/** The shards that each of `live` processes has at most. */
+function fairShare(live: number): number {
+  return Math.ceil(SHARDS / Math.max(1, live))
+}
+
+export type RenewalOutcome = 'renewed' | 'failed' | 'fenced'
+
+interface MembershipParts {
+  /** Names this process, and is never used again. */
+  id: string
+  table: LeaseTable
+  clock: Clock
+  /** The number of claims of a shard that are not returned. */
+  claimed: (shard: number) => number
+  onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
+  /** Called once, when the process is fenced. */
+  onLost?: ((error: StoreError) => void) | undefined
+}
+
+/**
+ * What one of several processes owns. It renews its leases, takes over those of a process that stopped, and hands over what
+ * is above its share. A frozen process that wakes is over its time: it refuses to read and write before it knows why.
+ */
+export class Membership {
+  readonly id: string
+  readonly #parts: MembershipParts
+  readonly #subscribers: Partial<ShardTopics>[] = []
+  /** The epoch of each shard that is owned; the leader's is among them. */
+  readonly #epochs = new Map<number, number>()
+  readonly #held = new Set<number>()
+  /** Shards to hand over, and since when. Nothing more of them is claimed. */
+  readonly #draining = new Map<number, number>()
+  /** Busy shards, until when no one asks again whether they are idle. */
+  readonly #kept = new Map<number, number>()
+  /** Of `#epochs`, less what is drained. null: everything. */
+  #claimable: readonly number[] | null = []
+  #live = 1
+  #written = 0
+  #state: 'new' | 'joined' | 'left' | 'stopped' = 'new'
+  #streamConnected = false
+  /** Steady milliseconds: the begin of the last renewal that succeeded. */
+  #asked = -Infinity
+  #lost: StoreError | null = null
+  #renewal: Timer | null = null
+  #timer: Timer | null = null
+  #looking: Promise<void> | null = null
+  #again = false
+
+  constructor(parts: MembershipParts) {
+    this.id = parts.id
+    this.#parts = parts
+  }
+
+  get leads(): boolean {
+    return this.#epochs.has(LEADER)
+  }
+
+  get streamConnected(): boolean {
+    return this.#streamConnected
+  }
+
+  /** The number of live processes. */
+  get live(): number {
+    return this.#live
+  }
+
+  /** The number of shards. */
+  get owned(): number {
+    return this.#epochs.size - (this.leads ? 1 : 0)
+  }
+
+  /** Whether items of a shard are claimed. */
+  mayClaim(shard: number): boolean {
+    return this.#claimable === null || this.#claimable.includes(shard)
+  }
+
+  /** The shards of which items are claimed; null: all. */
+  get claimable(): readonly number[] | null {
+    return this.#claimable
+  }
+
+  /** The lease for claims of a shard; of one that another process has, a lease without a holder. */
+  leaseOf(shard: number): Lease {
+    return { owner: this.id, epoch: this.#epochs.get(shard) ?? 0 }
+  }
+
+  /** Whether what was claimed under `lease` is claimed still. */
+  holds({ owner, epoch }: Lease): boolean {
+    return this.#lost === null && owner === this.id && this.#held.has(epoch)
+  }
+
+  /** Why this process may never write again; null: it is not fenced. */
+  get lost(): StoreError | null {
+    return this.#lost
+  }
+
+  /** Why nothing is read or written now. Time that is over may be renewed, unless another process fenced this one. */
+  get refusal(): StoreError | null {
+    if (this.#lost !== null || this.#parts.clock.steady() <= this.#asked + TTL - MARGIN) return this.#lost
+    return new StoreError('unreachable', new Error('the leases could not be renewed in time'))
+  }
+
+  /** @returns why it was lost first. */
+  lose(error: StoreError): StoreError {
+    if (this.#lost !== null) return this.#lost
+    this.#lost = error
+    this.stop()
+    this.#parts.onLost?.(error)
+    return error
+  }
+
+  subscribe(subscriber: Partial<ShardTopics>): void {
+    this.#subscribers.push(subscriber)
+  }
+
+  /** `call`: names a topic of the subscriber. */
+  report(call: (to: Partial<ShardTopics>) => void): void {
+    for (const one of this.#subscribers) call(one)
+  }
+
+  /** Shared with the others by the next renewal. */
+  connected(streamConnected: boolean): void {
+    this.#streamConnected = streamConnected
+  }
+
+  /** The first renewal; before it, nothing may be read. */
+  async begin(): Promise<void> {
+    await this.#renew()
+  }
+
+  /** Begins to take shards. */
+  async join(): Promise<void> {
+    if (this.#state !== 'new') return
+    this.#state = 'joined'
+    await this.#present()
+    await this.look()
+  }
+
+  /** Takes nothing more, and hands over what is idle. The rest ends with the process. */
+  async leave(): Promise<void> {
+    if (this.#state !== 'joined') return
+    this.#state = 'left'
+    this.#choose()
+    await this.#present()
+    void this.look()
+  }
+
+  /** Shows the others whether it has a share; a renewal that fails does it later. */
+  async #present(): Promise<void> {
+    this.#renewal?.cancel()
+    await this.#renew()
+  }
+
+  stop(): void {
+    this.#state = 'stopped'
+    this.#renewal?.cancel()
+    this.#timer?.cancel()
+  }
+
+  async #renew(): Promise<void> {
+    const { table, clock, onRenewal } = this.#parts
+    const asked = clock.steady()
+    let after = ASKED
+    try {
+      const presence = { joined: this.#state === 'joined', streamConnected: this.#streamConnected }
+      if (!(await table.renew(presence, TTL))) {
+        onRenewal?.('fenced')
+        return void this.lose(new StoreError('fenced'))
+      }
+      this.#asked = Math.max(this.#asked, asked)
+      after = RENEWED
+      onRenewal?.('renewed')
+    } catch {
+      // It is tried again, and `refusal` stops the process when it takes too long.
+      onRenewal?.('failed')
+    }
+    if (this.#state === 'stopped') return
+    this.#renewal?.cancel()
+    this.#renewal = clock.after(after, () => void this.#renew())
+  }
+
+  /** Looks at the other processes now: one of them may have joined, left or handed something over. */
+  look(): Promise<void> {
+    if (this.#state === 'new' || this.#state === 'stopped') return Promise.resolve()
+    this.#timer?.cancel()
+    if (this.#looking === null) this.#looking = this.#lookAround()
+    else this.#again = true
+    return this.#looking
+  }
+
+  async #lookAround(): Promise<void> {
+    do {
+      this.#again = false
+      try {
+        await this.#balance()
+      } catch {
+        // The next look finds the same.
+      }
+    } while (this.#again)
+    this.#looking = null
+    if (this.#state === 'stopped') return
+    const after = this.#draining.size > 0 ? DRAINED : LOOKED
+    this.#timer = this.#parts.clock.after(after, () => void this.look())
+  }
+
+  async #balance(): Promise<void> {
+    const { table } = this.#parts
+    let survey = await table.survey()
+    for (const id of survey.dead) await table.fence(id).catch(() => undefined)
+    if (survey.dead.length > 0) survey = await table.survey()
+    const { live, free, streamConnected, written } = survey
+    if (!this.leads) this.#streamConnected = streamConnected
+    if (live !== this.#live) {
+      this.#live = live
+      this.report((to) => to.population?.(live))
+    }
+    if (this.#state === 'joined') {
+      const room = Math.max(0, Math.min(free.shards, fairShare(live) - this.owned))
+      const wanted = { leader: free.leader && !this.leads, shards: room }
+      if (wanted.leader || room > 0) this.#gain(await table.take(wanted))
+    }
+    if (written !== this.#written) {
+      this.#written = written
+      this.report((to) => to.woken?.(ALL))
+    }
+    this.#choose()
+    await this.#handOver()
+  }
+
+  #gain(granted: readonly Granted[]): void {
+    for (const { shard, epoch } of granted) {
+      this.#epochs.set(shard, epoch)
+      this.#held.add(epoch)
+    }
+    this.#change()
+    const shards = granted.flatMap(({ shard }) => (shard === LEADER ? [] : [shard]))
+    if (shards.length < granted.length) this.report((to) => to.led?.())
+    if (shards.length > 0) this.report((to) => to.gained?.(shards))
+  }
+
+  /** Chooses the shards above the share: idle ones first, then those that are drained already. */
+  #choose(): void {
+    const { clock, claimed } = this.#parts
+    const now = clock.steady()
+    const leaves = this.#state === 'left'
+    let taken = false
+    for (const [shard, since] of leaves ? [] : this.#draining)
+      if (now - since > PATIENCE && claimed(shard) > 0) this.#kept.set(shard, now + KEPT)
+    for (const [shard, until] of this.#kept) if (leaves || until <= now) this.#kept.delete(shard)
+    const surplus = this.owned - (leaves ? 0 : fairShare(this.#live))
+    const order = (shard: number): number => (claimed(shard) === 0 ? 0 : this.#draining.has(shard) ? 1 : 2)
+    const chosen = [...this.#epochs.keys()]
+      .filter((shard) => shard !== LEADER && !this.#kept.has(shard))
+      .toSorted((a, b) => order(a) - order(b))
+      .slice(0, Math.max(0, surplus))
+    for (const shard of this.#draining.keys()) {
+      if (chosen.includes(shard)) continue
+      this.#draining.delete(shard)
+      taken = true
+    }
+    for (const shard of chosen) if (!this.#draining.has(shard)) this.#draining.set(shard, now)
+    this.#change()
+    // What came for a shard while it was drained was not claimed.
+    if (taken) this.report((to) => to.woken?.(ALL))
+  }
+
+  /** Until its release is written, a drained shard is owned, and no claim of it is made. */
+  async #handOver(): Promise<void> {
+    const idle = [...this.#draining.keys()].filter((shard) => this.#parts.claimed(shard) === 0)
+    if (idle.length === 0) return
+    const given = idle.map((shard) => ({ shard, epoch: this.#epochs.get(shard) ?? 0 }))
+    await this.#parts.table.release(given)
+    for (const { shard, epoch } of given) {
+      this.#epochs.delete(shard)
+      this.#held.delete(epoch)
+      this.#draining.delete(shard)
+    }
+    this.#change()
+    this.report((to) => to.lost?.(idle))
+  }
+
+  #change(): void {
+    const leaves = this.#state === 'left'
+    const free = leaves ? [] : [...this.#epochs.keys()].filter((shard) => !this.#draining.has(shard))
+    this.#claimable = free.length === SHARDS + 1 ? null : free
+  }
+}

@@ -1,0 +1,814 @@
+import type { Call, CallRoom, ClaimedCall } from '../../src/core/call.ts'
+import { transition } from '../../src/core/call-machine.ts'
+import type { Lane } from '../../src/core/delivery.ts'
+import type { Lease } from '../../src/core/lease.ts'
+import { SHARDS, type Shards, type Wake, type WakeTopic } from '../../src/core/shards.ts'
+import type { Batch, ClaimedHint, Committed, HintedSession, LaneRoom, Store } from '../../src/core/store.ts'
+import { StoreError } from '../../src/core/store-error.ts'
+import type { Clock, Log } from '../../src/std/ports.ts'
+import {
+  LEADER,
+  Membership,
+  placeOf,
+  type Granted,
+  type LeaseTable,
+  type Presence,
+  type Survey,
+  type Wanted,
+} from '../../src/sidecar/store/membership.ts'
+import { Ownership } from '../../src/sidecar/store/sqlite/committer.ts'
+import { DeliveryRows, recoverBegun } from '../../src/sidecar/store/sqlite/lanes.ts'
+import type { Sqlite } from '../../src/sidecar/store/sqlite/open.ts'
+import { createSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
+import type { Agenda, Owner } from './agenda.ts'
+import type { Chance } from './chance.ts'
+import type { Fault } from './faults.ts'
+import type { Sites } from './sites.ts'
+
+/** A process, as all see it. */
+interface ReplicaRow {
+  number: number
+  startedAt: number
+  /** True time, which is the store's clock. */
+  until: number
+  seen: number
+  fenced: boolean
+  joined: boolean
+  streamConnected: boolean
+  /** Its transactions. */
+  commits: number
+}
+
+interface LeaseRow {
+  /** null: it is free. */
+  owner: string | null
+  epoch: number
+}
+
+type PassSites = Pick<Sites, 'pass'>
+
+export interface SharedParts {
+  db: Sqlite
+  agenda: Agenda
+  chance: Chance
+  /** Attempts that the former owners of these sessions left are taken over. */
+  onTaken: (isTheirs: (sessionId: string | null) => boolean) => void
+}
+
+/** Rows without a lane of their own in the newest facts: so few that a seed comes to older ones. */
+const FRESH = 6
+/** What NOTIFY takes until it is coalesced and heard, milliseconds; and where it is late. */
+const WAKES = [20, 21, 25, 60]
+const LATE = 4000
+/** What a statement takes on its way, milliseconds; and a reply that is late. */
+const WAY = [0.2, 0.5, 2]
+const LATE_REPLY = [800, 4000, 11_000]
+/** For so long the database is unreachable where a COMMIT had no answer, and so often it is asked then, milliseconds. */
+const UNKNOWN = [100, 3000, 20_000]
+const ASKED = 200
+/** A connection that is cut is noticed so soon, milliseconds. */
+const CUT = [5, 300, 1500]
+/** More than any queue of a seed holds. */
+const ALL = 100_000
+
+const FAULTS: readonly Fault[] = ['crash', 'lost', 'slow']
+
+/**
+ * The store that several processes share: one database, one table of leases. Each process has a face of it, with claims in
+ * its own memory, as with PostgreSQL.
+ */
+export class SharedStore {
+  readonly #parts: SharedParts
+  readonly #replicas = new Map<string, ReplicaRow>()
+  readonly #leases = new Map<number, LeaseRow>()
+  readonly #faces = new Set<Face>()
+  #epoch = 0
+  /** Takeovers, for those who count. */
+  takeovers = 0
+  handovers = 0
+
+  constructor(parts: SharedParts) {
+    this.#parts = parts
+    for (const place of [LEADER, ...Array.from({ length: SHARDS }, (_, shard) => shard)])
+      this.#leases.set(place, { owner: null, epoch: 0 })
+  }
+
+  get parts(): SharedParts {
+    return this.#parts
+  }
+
+  add(face: Face, row: ReplicaRow): void {
+    this.#faces.add(face)
+    this.#replicas.set(face.id, row)
+  }
+
+  /** The process is no more; its row stays until it is fenced or has left. */
+  drop(face: Face): void {
+    this.#faces.delete(face)
+  }
+
+  row(id: string): ReplicaRow {
+    const row = this.#replicas.get(id)
+    if (row === undefined) throw new Error(`there is no replica ${id}`)
+    return row
+  }
+
+  /** Who has the lease for a session. */
+  ownerOf(sessionId: string | null): string | null {
+    return this.#leases.get(placeOf(sessionId ?? ''))?.owner ?? null
+  }
+
+  isFenced(id: string): boolean {
+    return this.#replicas.get(id)?.fenced ?? true
+  }
+
+  renew(id: string, { joined, streamConnected }: Presence, ttl: number): boolean {
+    const row = this.row(id)
+    if (row.fenced) return false
+    row.seen = this.#parts.agenda.now
+    row.until = row.seen + ttl
+    row.joined = joined
+    row.streamConnected = streamConnected
+    return true
+  }
+
+  survey(id: string): Survey {
+    const { now } = this.#parts.agenda
+    const rows = [...this.#replicas]
+    const owner = this.#leases.get(LEADER)?.owner ?? null
+    let shards = 0
+    for (const [place, lease] of this.#leases) if (place !== LEADER && lease.owner === null) shards++
+    return {
+      live: rows.filter(([, row]) => row.joined && !row.fenced && row.until >= now).length,
+      dead: rows
+        .filter(([other, row]) => other !== id && !row.fenced && row.until < now)
+        .map(([dead]) => dead),
+      free: { leader: owner === null, shards },
+      streamConnected: this.#replicas.get(owner ?? '')?.streamConnected ?? false,
+      written: rows.reduce((sum, [other, { commits }]) => (other === id ? sum : sum + commits), 0),
+    }
+  }
+
+  fence(id: string): void {
+    const row = this.#replicas.get(id)
+    if (row === undefined || row.fenced || row.until >= this.#parts.agenda.now) return
+    row.fenced = true
+    this.takeovers++
+    this.#free(id)
+  }
+
+  take(id: string, { leader, shards }: Wanted): Granted[] {
+    const granted: Granted[] = []
+    let left = shards
+    for (const [place, lease] of this.#leases) {
+      if (lease.owner !== null || (place === LEADER ? !leader : left-- <= 0)) continue
+      lease.owner = id
+      lease.epoch = ++this.#epoch
+      granted.push({ shard: place, epoch: lease.epoch })
+    }
+    const places = new Set(granted.map(({ shard }) => shard))
+    this.#recover((sessionId) => places.has(placeOf(sessionId ?? '')))
+    return granted
+  }
+
+  /** What the former owners had begun shows as interrupted; what others have under way stays as it is. */
+  #recover(isTheirs: (sessionId: string | null) => boolean): void {
+    const { db, onTaken } = this.#parts
+    const begun = db
+      .prepare<[], { session_id: string | null; fact_pos: number; handler: number; at: number }>(
+        'SELECT f.session_id, b.* FROM begun b LEFT JOIN facts f ON f.pos = b.fact_pos',
+      )
+      .all()
+    onTaken(isTheirs)
+    if (!begun.some(({ session_id: session }) => isTheirs(session))) return
+    const others = begun.filter(({ session_id: session }) => !isTheirs(session))
+    db.transaction(() => {
+      const remove = db.prepare<[number, number]>('DELETE FROM begun WHERE fact_pos = ? AND handler = ?')
+      for (const { fact_pos: pos, handler } of others) remove.run(pos, handler)
+      recoverBegun(db)
+      const put = db.prepare<[number, number, number]>('INSERT INTO begun VALUES (?, ?, ?)')
+      for (const { fact_pos: pos, handler, at } of others) put.run(pos, handler, at)
+    })()
+  }
+
+  release(id: string, given: readonly Granted[]): void {
+    for (const { shard, epoch } of given) {
+      const lease = this.#leases.get(shard)
+      if (lease?.owner !== id || lease.epoch !== epoch) continue
+      lease.owner = null
+      this.handovers++
+    }
+  }
+
+  /** A clean stop: its leases are free at once. */
+  leave(id: string): void {
+    this.row(id).fenced = true
+    this.#free(id)
+  }
+
+  #free(id: string): void {
+    for (const lease of this.#leases.values()) if (lease.owner === id) lease.owner = null
+  }
+
+  /** Reports to all others what one has committed; what is lost or late is found with the next look. */
+  wake(from: Face, wake: Wake): void {
+    const { agenda, chance } = this.#parts
+    for (const face of this.#faces) {
+      if (face === from) continue
+      const fault = face.sites.pass('store.wake', 'before', ['lost', 'slow'])
+      if (fault === 'lost') continue
+      const ms = chance.pick(WAKES) + (fault === 'slow' ? LATE : 0)
+      agenda.in(ms, () => face.hear(wake), face.life)
+    }
+  }
+
+  list(self: string): ReturnType<Shards['replicas']> {
+    const { now } = this.#parts.agenda
+    const rows = [...this.#replicas].filter(([, { fenced }]) => !fenced)
+    const leader = this.#leases.get(LEADER)?.owner
+    const owned = (id: string): number =>
+      [...this.#leases.values()].filter(({ owner }) => owner === id).length
+    return Promise.resolve(
+      rows.map(([id, { number, seen, startedAt }]) => ({
+        id,
+        name: `replica-${number}`,
+        version: '0',
+        self: id === self,
+        leads: id === leader,
+        shards: owned(id) - Number(id === leader),
+        seenAgo: now - seen,
+        startedAt,
+      })),
+    )
+  }
+}
+
+/** The right of one process to write, checked in each transaction. What it claims in memory is claimed under its own lease. */
+class FaceOwnership extends Ownership {
+  face: Face | null = null
+
+  override confirm(): void {
+    this.face?.confirm()
+  }
+
+  override check(): void {
+    this.face?.confirm()
+  }
+
+  override holds(lease: Lease): boolean {
+    return lease === this.lease || this.face?.membership.holds(lease) === true
+  }
+
+  override get lost(): StoreError | null {
+    return this.face?.membership.lost ?? null
+  }
+
+  override lose(error: StoreError): StoreError {
+    return this.face?.membership.lose(error) ?? error
+  }
+}
+
+interface Process extends Owner {
+  /** Something may keep it from renewing its leases in time. */
+  disturbed: boolean
+}
+
+export interface FaceParts {
+  number: number
+  life: Process
+  /** Of the process; the store has its own. */
+  clock: Clock
+  log: Log
+  sites: PassSites
+  onCommit: () => void
+  onLost: () => void
+}
+
+/** The store as one process has it. */
+export class Face {
+  readonly id: string
+  readonly life: Process
+  readonly sites: PassSites
+  readonly membership: Membership
+  readonly store: Store
+  readonly #shared: SharedStore
+  readonly #inner: Store
+  readonly #own: Lease
+  /** What is claimed and not returned, by kind and id, with its shard. */
+  readonly #claims = new Map<string, number>()
+  /** Calls that are being stored as running, by shard: it is not handed over meanwhile. */
+  readonly #beginning = new Map<number, number>()
+  readonly #hints
+  readonly #lanes
+  readonly #calls
+  readonly #factSession
+  readonly #hintNow
+  readonly #hintDue
+  /** True time: the database is unreachable until then. */
+  #cutUntil = 0
+  #wakes = new Set<WakeTopic>()
+  #subjects: Wake['hints'][number][] = []
+
+  constructor(shared: SharedStore, parts: FaceParts) {
+    const { number, life, clock, log, sites, onCommit, onLost } = parts
+    const { db, agenda } = shared.parts
+    this.#shared = shared
+    this.id = `replica ${number}`
+    this.life = life
+    this.sites = sites
+    shared.add(this, {
+      number,
+      startedAt: clock.now(),
+      until: agenda.now,
+      seen: agenda.now,
+      fenced: false,
+      joined: false,
+      streamConnected: false,
+      commits: 0,
+    })
+    const claimed = (shard: number): number => this.#claimedOf(shard)
+    this.membership = new Membership({ id: this.id, table: this.#table(), clock, claimed, onLost })
+    const ownership = new FaceOwnership(db)
+    this.#own = ownership.lease
+    // Hints of several processes have generations of their own.
+    let making = true
+    const times: Clock = {
+      ...clock,
+      now: () => (making ? ownership.lease.epoch * 1e9 : clock.now()),
+      steady: () => agenda.now,
+    }
+    this.#inner = createSqliteStore(
+      db,
+      { clock: times, log, onCommit: () => (shared.row(this.id).commits++, onCommit()) },
+      ownership,
+      new DeliveryRows(db, FRESH),
+    )
+    making = false
+    ownership.face = this
+    this.#hints = db.prepare<[], { session_id: string; due_at: number }>(
+      'SELECT session_id, due_at FROM hints ORDER BY due_at',
+    )
+    this.#lanes = db.prepare<[string], { id: number; key: string; due_at: number }>(
+      `SELECT l.id, l.key, l.due_at FROM lanes l JOIN handlers h ON h.number = l.handler
+       WHERE h.name = ? AND l.pending > 0 ORDER BY l.due_at`,
+    )
+    this.#calls = db.prepare<
+      [],
+      { call_id: string; session_id: string; name: string; state: string; due_at: number }
+    >('SELECT call_id, session_id, name, state, due_at FROM calls WHERE ended_at IS NULL ORDER BY due_at')
+    this.#factSession = db
+      .prepare<[string], string | null>('SELECT session_id FROM facts WHERE id = ?')
+      .pluck()
+    this.#hintNow = db
+      .prepare<[string], number>('SELECT generation AS given FROM hints WHERE session_id = ?')
+      .pluck()
+    this.#hintDue = db.prepare<[number, string]>(
+      'UPDATE hints SET due_at = min(due_at, ?) WHERE session_id = ?',
+    )
+    this.membership.subscribe({ lost: (shards) => this.#forget(shards) })
+    this.store = this.#faceOf(this.#inner)
+  }
+
+  /** The first renewal: the process may read. */
+  begin(): Promise<void> {
+    return this.membership.begin()
+  }
+
+  /** The answer to a COMMIT is lost. Settles once the process knows that it was committed, or that it is fenced. */
+  async loseReply(): Promise<void> {
+    const { agenda, chance } = this.#shared.parts
+    this.cut(chance.pick(UNKNOWN))
+    while (this.isCut) {
+      await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
+      if (this.membership.lost !== null) throw this.membership.lost
+    }
+  }
+
+  /** The database is unreachable for so long. */
+  cut(ms: number): void {
+    this.#cutUntil = Math.max(this.#cutUntil, this.#shared.parts.agenda.now + ms)
+  }
+
+  heal(): void {
+    this.#cutUntil = 0
+  }
+
+  get isCut(): boolean {
+    return this.#cutUntil > this.#shared.parts.agenda.now
+  }
+
+  /** First in each transaction that writes. */
+  confirm(): void {
+    if (this.isCut) throw new StoreError('unreachable')
+    if (this.#shared.isFenced(this.id)) throw this.membership.lose(new StoreError('fenced'))
+    const { refusal } = this.membership
+    if (refusal !== null) throw refusal
+  }
+
+  hear(wake: Wake): void {
+    if (!this.isCut && this.membership.lost === null) this.membership.report((to) => to.woken?.(wake))
+  }
+
+  /** A clean stop is through. */
+  leave(): void {
+    this.membership.stop()
+    if (!this.isCut) this.#shared.leave(this.id)
+    this.#shared.drop(this)
+  }
+
+  /** The process has ended. */
+  drop(): void {
+    this.membership.stop()
+    this.#shared.drop(this)
+  }
+
+  #table(): LeaseTable {
+    const { id } = this
+    const shared = this.#shared
+    return {
+      renew: (presence, ttl) => this.#ask('renew', () => shared.renew(id, presence, ttl)),
+      survey: () => this.#ask('survey', () => shared.survey(id)),
+      fence: (dead) => this.#ask('fence', () => shared.fence(dead)),
+      take: (wanted) => this.#ask('take', () => (this.confirm(), shared.take(id, wanted)), true),
+      release: (given) => this.#ask('release', () => (this.confirm(), shared.release(id, given)), true),
+    }
+  }
+
+  /**
+   * A statement on its way to the database and back: what was sent is done, also when its sender is frozen or dead by then.
+   * `written`: it is part of a transaction, of which a process asks until it knows what became of it.
+   */
+  #ask<T>(name: string, run: () => T, written = false): Promise<T> {
+    const { agenda, chance } = this.#shared.parts
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const after = (ms: number, done: () => void): void => void agenda.in(ms, done, this.life)
+    const cut = (): void => after(chance.pick(CUT), () => reject(new StoreError('unreachable')))
+    const site = `store.shards.${name}`
+    const sent = this.sites.pass(site, 'before', FAULTS)
+    if (sent === 'crash') return promise
+    if (sent !== null) this.life.disturbed = true
+    if (sent === 'lost' || this.isCut) {
+      cut()
+      return promise
+    }
+    agenda.in(chance.pick(WAY) + (sent === 'slow' ? chance.pick(LATE_REPLY) : 0), () => {
+      let settle: () => void
+      try {
+        const result = run()
+        settle = () => resolve(result)
+      } catch (error) {
+        const why = error instanceof Error ? error : new Error(String(error))
+        settle = () => reject(why)
+      }
+      if (!this.life.alive) return
+      const way = this.sites.pass(site, 'after', FAULTS)
+      if (way === 'crash') return
+      if (way !== null) this.life.disturbed = true
+      if (!written && (way === 'lost' || this.isCut)) return cut()
+      after(chance.pick(WAY) + (way === 'slow' ? chance.pick(LATE_REPLY) : 0), settle)
+    })
+    return promise
+  }
+
+  #claimedOf(shard: number): number {
+    let count = 0
+    for (const place of this.#claims.values()) if (place === shard) count++
+    return count + (this.#beginning.get(shard) ?? 0)
+  }
+
+  /** What was claimed of shards that are gone is another's. */
+  #forget(shards: readonly number[]): void {
+    for (const [key, place] of this.#claims) {
+      if (!shards.includes(place)) continue
+      this.#claims.delete(key)
+      this.#free(key)
+    }
+  }
+
+  /** Returns a claim in memory. */
+  #free(key: string): void {
+    const [kind = '', id = ''] = key.split(/ (.*)/s)
+    if (kind === 'hint')
+      void this.#inner.hints.release({
+        sessionId: id === '' ? null : id,
+        claim: { lease: this.#own, generation: 0 },
+      })
+    else if (kind === 'lane')
+      void this.#inner.lanes.release({ id: Number(id), handler: '', key: '', lease: this.#own })
+    else void this.#inner.calls.release(id, this.#own)
+  }
+
+  /** The session of a lane: a fact of an unordered handler has a lane of its own. */
+  #sessionOf(key: string): string | null {
+    if (key === '') return null
+    return key.startsWith('evt_') ? (this.#factSession.get(key) ?? null) : key
+  }
+
+  /** Claims for the lease of the session's shard; null: another process has it, or takes it soon. */
+  #claim(key: string, sessionId: string | null): Lease | null {
+    const place = placeOf(sessionId ?? '')
+    if (this.membership.refusal !== null || !this.membership.mayClaim(place)) return null
+    this.#claims.set(key, place)
+    return this.membership.leaseOf(place)
+  }
+
+  /** What an inner claim brought and is not given out is returned at once. */
+  #give(key: string, sessionId: string | null, room: number): Lease | null {
+    const lease = room > 0 ? this.#claim(key, sessionId) : null
+    if (lease === null) this.#free(key)
+    return lease
+  }
+
+  #unclaim(key: string, lease: Lease): void {
+    if (this.membership.holds(lease)) this.#claims.delete(key)
+  }
+
+  /** A process whose time is over must not act on what it reads. */
+  async #reach(): Promise<void> {
+    const { refusal } = this.membership
+    if (refusal !== null) throw refusal
+    if (!this.isCut) return
+    const { agenda, chance } = this.#shared.parts
+    await new Promise<void>((resolve) => void agenda.in(chance.pick(CUT), resolve, this.life))
+    throw new StoreError('unreachable')
+  }
+
+  #wake(topics: readonly WakeTopic[], subjects: Wake['hints'] = []): void {
+    if (topics.length === 0) return
+    const first = this.#wakes.size === 0
+    for (const topic of topics) this.#wakes.add(topic)
+    this.#subjects.push(...subjects)
+    if (!first) return
+    this.#shared.parts.agenda.in(
+      0,
+      () => {
+        const wake = { topics: this.#wakes, hints: this.#subjects }
+        this.#wakes = new Set()
+        this.#subjects = []
+        if (!this.isCut) this.#shared.wake(this, wake)
+      },
+      this.life,
+    )
+  }
+
+  #faceOf(inner: Store): Store {
+    const reach = async <T>(run: () => Promise<T>): Promise<T> => {
+      await this.#reach()
+      const result = await run()
+      const { refusal } = this.membership
+      if (refusal !== null) throw refusal
+      return result
+    }
+    const guarded = <P extends object>(part: P): P =>
+      Object.fromEntries(
+        Object.entries(part).map(([name, call]) => [
+          name,
+          (...args: unknown[]) => reach(() => (call as (...args: unknown[]) => Promise<unknown>)(...args)),
+        ]),
+      ) as P
+    const { membership } = this
+    const operator = guarded(inner.operator)
+    const settings = guarded(inner.settings)
+    return {
+      log: { ...guarded(inner.log), commit: (batch, patience) => this.#commit(batch, patience) },
+      resources: guarded(inner.resources),
+      hints: {
+        claim: (room) => reach(() => this.#claimHints(room)),
+        nextDue: () => reach(async () => this.#nextHint()),
+        retry: (hint, after) => this.#returnHint(hint, () => inner.hints.retry(hint, after)),
+        defer: (hint, after) => this.#returnHint(hint, () => this.#defer(hint, after)),
+        finishSweep: (hint) => this.#returnHint(hint, () => inner.hints.finishSweep(hint)),
+        release: (hint) => this.#returnHint(hint, () => inner.hints.release(hint)),
+      },
+      lanes: {
+        ...inner.lanes,
+        claim: (room) => reach(() => this.#claimLanes(room)),
+        nextDue: (handler) => reach(async () => this.#nextLane(handler)),
+        read: (...args) => reach(() => inner.lanes.read(...args)),
+        retry: async (lane, after) => {
+          await inner.lanes.retry(lane, after)
+          this.#unclaim(`lane ${lane.id}`, lane.lease)
+        },
+        release: async (lane) => {
+          await inner.lanes.release(lane)
+          this.#unclaim(`lane ${lane.id}`, lane.lease)
+        },
+      },
+      calls: {
+        claim: (room) => reach(() => this.#claimCalls(room)),
+        nextDue: (room) => reach(async () => this.#nextCall(room)),
+        get: (callId) => reach(() => inner.calls.get(callId)),
+        release: async (callId, lease) => {
+          await inner.calls.release(callId, lease)
+          this.#unclaim(`call ${callId}`, lease)
+        },
+      },
+      settings: {
+        ...settings,
+        pauseHandler: async (name, reason) => {
+          await settings.pauseHandler(name, reason)
+          this.#wake(['handlers'])
+        },
+        saveSubscription: async (record) => {
+          await settings.saveSubscription(record)
+          this.#wake(['secrets'])
+        },
+        forgetSubscription: async (id) => {
+          await settings.forgetSubscription(id)
+          this.#wake(['secrets'])
+        },
+      },
+      operator: {
+        retry: async (selection) => {
+          const done = await operator.retry(selection)
+          this.#wake(['lanes'])
+          return done
+        },
+        replay: async (handler, from) => {
+          const done = await operator.replay(handler, from)
+          this.#wake(['lanes'])
+          return done
+        },
+      },
+      shards: {
+        owns: (sessionId) => this.#owns(sessionId),
+        get leads() {
+          return membership.leads
+        },
+        subscribe: (subscriber) => membership.subscribe(subscriber),
+        join: () => membership.join(),
+        leave: () => membership.leave(),
+        replicas: () => reach(() => this.#shared.list(this.id)),
+        report: ({ streamConnected }) => membership.connected(streamConnected),
+        get streamConnected() {
+          return membership.streamConnected
+        },
+      },
+      read: inner.read,
+      close: () => Promise.resolve(this.leave()),
+    }
+  }
+
+  async #commit(given: Batch, patience?: number): Promise<Committed> {
+    await this.#reach()
+    // A call whose shard is another's has not begun.
+    const newCalls = given.newCalls?.map((call): Call =>
+      call.state === 'running' && !this.#mayClaim(call.sessionId)
+        ? (transition(call, { type: 'run_withdrawn' }) ?? call)
+        : call,
+    )
+    const begun = (newCalls ?? []).filter(({ state }) => state === 'running')
+    for (const { sessionId } of begun) this.#begin(placeOf(sessionId), 1)
+    let committed: Committed
+    try {
+      committed = await this.#inner.log.commit(
+        newCalls === undefined ? given : { ...given, newCalls },
+        patience,
+      )
+      this.#applyClaims(committed)
+    } finally {
+      for (const { sessionId } of begun) this.#begin(placeOf(sessionId), -1)
+    }
+    this.#report(given, committed)
+    return committed
+  }
+
+  #begin(shard: number, by: number): void {
+    this.#beginning.set(shard, (this.#beginning.get(shard) ?? 0) + by)
+  }
+
+  /** Whether its work is this process's. */
+  #owns(sessionId: string | null): boolean {
+    const { membership } = this
+    return membership.refusal === null && membership.holds(membership.leaseOf(placeOf(sessionId ?? '')))
+  }
+
+  #mayClaim(sessionId: string | null): boolean {
+    return this.membership.refusal === null && this.membership.mayClaim(placeOf(sessionId ?? ''))
+  }
+
+  /** What a commit claimed is claimed for the leases of its shards, or not at all. */
+  #applyClaims(committed: Committed): void {
+    for (const extension of committed.lanes) {
+      const { lane } = extension
+      const sessionId = this.#sessionOf(lane.key)
+      const lease = extension.claimed ? this.#give(`lane ${lane.id}`, sessionId, 1) : null
+      extension.claimed = lease !== null
+      extension.lane = { ...lane, lease: lease ?? this.membership.leaseOf(placeOf(sessionId ?? '')) }
+    }
+    for (const added of committed.newCalls) {
+      if (added.lease === null) continue
+      const place = placeOf(this.#sessionOfCall(added.callId) ?? '')
+      added.lease = this.membership.leaseOf(place)
+      this.#claims.set(`call ${added.callId}`, place)
+    }
+  }
+
+  #sessionOfCall(callId: string): string | null {
+    return this.#calls.all().find((row) => row.call_id === callId)?.session_id ?? null
+  }
+
+  /** Wakes the others for what is theirs. */
+  #report(batch: Batch, committed: Committed): void {
+    const others = (sessionId: string | null): boolean => !this.#owns(sessionId)
+    const topics: WakeTopic[] = []
+    if (committed.facts.length > 0) topics.push('facts')
+    if (committed.lanes.some(({ lane }) => others(this.#sessionOf(lane.key)))) topics.push('lanes')
+    const hints = (batch.hints ?? []).filter(({ sessionId }) => others(sessionId))
+    if (hints.length > 0) topics.push('hints')
+    if (committed.newCalls.some(({ callId }) => others(this.#sessionOfCall(callId)))) topics.push('calls')
+    if ((batch.calls ?? []).some(({ callId }) => others(this.#sessionOfCall(callId)))) topics.push('calls')
+    const subjects = hints.flatMap(({ sessionId, subject }) =>
+      sessionId === null || subject === undefined ? [] : [{ sessionId, subject }],
+    )
+    this.#wake(topics, subjects)
+  }
+
+  async #claimHints(room: number): Promise<HintedSession[]> {
+    let left = room
+    const claimed: HintedSession[] = []
+    for (const hint of await this.#inner.hints.claim(ALL)) {
+      const lease = this.#give(`hint ${hint.sessionId ?? ''}`, hint.sessionId, left)
+      if (lease === null) continue
+      claimed.push({ ...hint, claim: { ...hint.claim, lease } })
+      left--
+    }
+    return claimed
+  }
+
+  async #returnHint(hint: ClaimedHint, run: () => Promise<void>): Promise<void> {
+    await run()
+    this.#unclaim(`hint ${hint.sessionId ?? ''}`, hint.claim.lease)
+  }
+
+  /** A hint that another process stored since the claim waits for nothing. */
+  async #defer(hint: ClaimedHint, after: number): Promise<void> {
+    await this.#inner.hints.defer(hint, after)
+    const key = hint.sessionId ?? ''
+    const generation = this.#hintNow.get(key)
+    if (generation !== undefined && generation !== hint.claim.generation)
+      this.#hintDue.run(Math.ceil(this.#shared.parts.agenda.now), key)
+  }
+
+  async #claimLanes({ handler, lanes }: LaneRoom): Promise<Lane[]> {
+    let left = lanes
+    const claimed: Lane[] = []
+    for (const lane of await this.#inner.lanes.claim({ handler, lanes: ALL })) {
+      const lease = this.#give(`lane ${lane.id}`, this.#sessionOf(lane.key), left)
+      if (lease === null) continue
+      claimed.push({ ...lane, lease })
+      left--
+    }
+    return claimed
+  }
+
+  async #claimCalls(room: CallRoom): Promise<ClaimedCall[]> {
+    const left = new Map<string | null, number>()
+    const leftOf = (name: string | null): number =>
+      left.get(name) ?? (name === null ? room.others : room.of(name))
+    const claimed: ClaimedCall[] = []
+    for (const { call } of await this.#inner.calls.claim({ others: ALL, of: () => ALL })) {
+      const { callId, sessionId } = call
+      const name = call.state === 'received' ? call.name : null
+      const lease = this.#give(`call ${callId}`, sessionId, leftOf(name))
+      if (lease === null) continue
+      claimed.push({ call, lease })
+      left.set(name, leftOf(name) - 1)
+    }
+    return claimed
+  }
+
+  #nextHint(): number | null {
+    return this.#next(this.#hints.all(), ({ session_id: id }) => ({
+      key: `hint ${id}`,
+      sessionId: id === '' ? null : id,
+    }))
+  }
+
+  #nextLane(handler: string): number | null {
+    return this.#next(this.#lanes.all(handler), ({ id, key }) => ({
+      key: `lane ${id}`,
+      sessionId: this.#sessionOf(key),
+    }))
+  }
+
+  #nextCall(room: CallRoom): number | null {
+    const rows = this.#calls
+      .all()
+      .filter(({ name, state }) => (state === 'received' ? room.of(name) : room.others) > 0)
+    return this.#next(rows, ({ call_id: id, session_id: sessionId }) => ({ key: `call ${id}`, sessionId }))
+  }
+
+  /** Milliseconds until the first row is due that is ours and free. */
+  #next<R extends { due_at: number }>(
+    rows: readonly R[],
+    nameOf: (row: R) => { key: string; sessionId: string | null },
+  ): number | null {
+    for (const row of rows) {
+      const { key, sessionId } = nameOf(row)
+      if (this.#claims.has(key) || !this.#mayClaim(sessionId)) continue
+      return Math.max(0, row.due_at - this.#shared.parts.agenda.now)
+    }
+    return null
+  }
+}
