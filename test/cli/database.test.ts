@@ -4,10 +4,17 @@ import path from 'node:path'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
+import { openDatabase as connectTo } from '../../src/sidecar/store/postgres/database.ts'
+import { migrate } from '../../src/sidecar/store/postgres/schema.ts'
+import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
 import { folderWith } from '../config/folder.ts'
 import { CERTIFICATE } from '../support/certificate.ts'
 import { freePort } from '../support/listen.ts'
-import { PostgresServer } from '../support/postgres.ts'
+import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
+import { openDatabase, PostgresServer } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { start, type Ended } from './process.ts'
 
@@ -26,6 +33,7 @@ beforeAll(async () => {
     'pg_hba.conf': [
       'local all all trust',
       'host all postgres 127.0.0.1/32 trust',
+      'hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca',
       'hostssl all encrypted 127.0.0.1/32 trust',
       'hostnossl all encrypted 127.0.0.1/32 reject',
       'host all all 127.0.0.1/32 scram-sha-256',
@@ -44,6 +52,7 @@ beforeAll(async () => {
     'ssl=on',
     `ssl_cert_file=${folder}/cert`,
     `ssl_key_file=${folder}/key`,
+    `ssl_ca_file=${folder}/cert`,
   ])
   plainServer = await PostgresServer.start()
   emulator = await startEmulator()
@@ -52,7 +61,13 @@ beforeAll(async () => {
   for (const statement of [
     `CREATE ROLE app LOGIN PASSWORD '${SECRET}'`,
     `CREATE ROLE encrypted LOGIN PASSWORD '${SECRET}'`,
+    'CREATE ROLE certified LOGIN',
+    'CREATE DATABASE certified OWNER certified',
+    `CREATE ROLE rotated LOGIN PASSWORD '${SECRET}'`,
+    'CREATE DATABASE rotated OWNER rotated',
     'CREATE DATABASE app OWNER app',
+    'CREATE DATABASE old',
+    'ALTER DATABASE old SET search_path = fake, pg_catalog, public',
     'CREATE DATABASE foreign_one',
     'CREATE DATABASE newer',
     'CREATE DATABASE held',
@@ -67,6 +82,8 @@ afterAll(async () => {
   await server.stop()
   await plainServer.stop()
 })
+
+const ports = () => ({ clock: systemClock(), log: keepingLog(), random: systemRandom() })
 
 interface Given {
   url?: string
@@ -84,6 +101,7 @@ async function call(args: string[], { url, env = {}, store = '' }: Given): Promi
     password: `${SECRET}\n`,
     wrong: 'another-password\n',
     'ca.pem': CERTIFICATE.cert,
+    'client.key': CERTIFICATE.key,
   })
   return await start([...args, '-c', 'sidecar.yaml'], { cwd, env }).ended
 }
@@ -149,6 +167,28 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
     () => ({ url: `${at('encrypted', 'app')}?sslmode=verify-full` }),
     "store: this machine does not trust the authority of the server's certificate",
     'add sslrootcert=FILE, with the certificate of the authority, to store.url',
+  ],
+  [
+    'the server is too old',
+    async () => {
+      const client = new Client({ connectionString: server.url('old') })
+      await client.connect()
+      await client.query(
+        `CREATE SCHEMA fake; CREATE FUNCTION fake.current_setting(name text) RETURNS text LANGUAGE sql AS $$
+           SELECT CASE name WHEN 'server_version_num' THEN '130018' WHEN 'server_version' THEN '13.18'
+             ELSE pg_catalog.current_setting(name) END $$`,
+      )
+      await client.end()
+      return { url: at('postgres', 'old') }
+    },
+    'store: PostgreSQL 13.18 at 127.0.0.1:',
+    'use PostgreSQL 14 or newer',
+  ],
+  [
+    'the server asks for a client certificate',
+    () => ({ url: `${at('certified', 'certified')}?sslmode=require` }),
+    'store: the server asks for a client certificate',
+    'add sslcert=FILE and sslkey=FILE to store.url',
   ],
   [
     'the store is newer',
@@ -266,6 +306,64 @@ test('a second sidecar waits for the first, alive and not ready, and takes over 
   await until('the second is ready', async () => (await probe(secondPort, 'readyz')) === 200)
   second.process.kill('SIGTERM')
   expect(await second.ended).toMatchObject({ code: 0 })
+})
+
+test('a client certificate lets a user in', async () => {
+  const url = `${at('certified', 'certified')}?sslmode=require&sslcert=ca.pem&sslkey=client.key`
+  expect((await call(['check'], { url })).out).toContain('no store yet: the first start makes it')
+})
+
+test('a store takes the new password at its next connections', async () => {
+  let password = SECRET
+  const store = await openPostgresStore({
+    ...ports(),
+    database: { url: at('rotated', 'rotated'), password: () => password },
+  })
+  try {
+    await store.log.commit({ facts: [frameFact(1)] })
+    password = 'the-next-password'
+    await admin.query(`ALTER ROLE rotated PASSWORD '${password}'`)
+    await admin.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'rotated'")
+    await until('a commit', () =>
+      store.log.commit({ facts: [frameFact(2)] }).then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect((await store.read.facts({ limit: 9, order: 'asc' })).rows).toHaveLength(2)
+  } finally {
+    await store.close()
+  }
+})
+
+test('three processes that start at once make the tables once', async () => {
+  const { url, drop } = await openDatabase()
+  const begin = async (): Promise<void> => {
+    const database = await connectTo({ url }, () => undefined)
+    await migrate(database)
+    await database.close()
+  }
+  await Promise.all([begin(), begin(), begin()])
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  expect((await client.query('SELECT version FROM sidecar.schema_versions')).rows).toEqual([{ version: 1 }])
+  await client.end()
+  await drop()
+})
+
+test('without the package pg the error names the command that installs it', async () => {
+  const hook =
+    'import { registerHooks } from "node:module"; registerHooks({ resolve(name, context, next) { if (name === "pg") ' +
+    'throw Object.assign(new Error("no pg"), { code: "ERR_MODULE_NOT_FOUND" }); return next(name, context) } })'
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` }
+  const ran = await call(['run'], { url: at('app', 'app'), env })
+  expect({ code: ran.code, lines: linesOf(ran) }).toEqual({
+    code: 2,
+    lines: [
+      'error: store.url: a store in PostgreSQL needs the package pg, which is not installed',
+      '  fix: run: npm install pg',
+    ],
+  })
 })
 
 test('commands of a file say what to use for a database; the check reads it', async () => {

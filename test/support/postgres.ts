@@ -31,10 +31,10 @@ export class PostgresServer {
   readonly port: number
   #child: ChildProcess | null = null
 
-  private constructor(port: number, settings: readonly string[]) {
+  private constructor(port: number, settings: readonly string[], folder: string) {
     this.port = port
     this.#settings = settings
-    this.#programs = programs()
+    this.#programs = folder
     this.#folder = mkdtempSync(path.join(tmpdir(), 'sidecar-postgres-'))
     if (isRoot()) chownSync(this.#folder, UNPRIVILEGED, UNPRIVILEGED)
     const flags = ['--username=postgres', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C.UTF-8']
@@ -42,9 +42,15 @@ export class PostgresServer {
     if (made.status !== 0) throw new Error(`initdb: ${String(made.stderr)}`)
   }
 
-  /** `settings`: `name=value`. Processes are killed in tests, machines are not: nothing waits for the disk unless they say so. */
-  static async start(settings: readonly string[] = ['fsync=off']): Promise<PostgresServer> {
-    const server = new PostgresServer(await freePort(), settings)
+  /**
+   * `settings`: `name=value`. Processes are killed in tests, machines are not: nothing waits for the disk unless they say
+   * so. `folder`: has the programs of a server in `bin`.
+   */
+  static async start(
+    settings: readonly string[] = ['fsync=off'],
+    folder = programs(),
+  ): Promise<PostgresServer> {
+    const server = new PostgresServer(await freePort(), settings, folder)
     await server.run()
     return server
   }
@@ -74,9 +80,16 @@ export class PostgresServer {
       'max_connections=200',
       ...this.#settings,
     ]
-    // The shell keeps our end of a pipe: it closes when this process ends, also by SIGKILL.
-    const watched = '"$@" & child=$!; echo $child; cat >/dev/null; kill -QUIT $child; wait $child'
-    const words = [this.#program('postgres'), '-D', this.#data, ...settings.flatMap((one) => ['-c', one])]
+    // The shell keeps our end of a pipe: it closes when this process ends, also by SIGKILL. Then the folder goes, too.
+    const watched =
+      'folder=$1; shift; cd /; "$@" & child=$!; last=$(cat); kill -QUIT $child; wait $child; [ "$last" = keep ] || rm -rf "$folder"'
+    const words = [
+      this.#folder,
+      this.#program('postgres'),
+      '-D',
+      this.#data,
+      ...settings.flatMap((one) => ['-c', one]),
+    ]
     const child = spawn('sh', ['-c', watched, 'sh', ...words], {
       ...this.#as,
       stdio: ['pipe', 'ignore', 'pipe'],
@@ -103,7 +116,7 @@ export class PostgresServer {
     const child = this.#child
     const ended = new Promise((resolve) => child?.once('exit', resolve))
     process.kill(pid, 'SIGKILL')
-    child?.stdin?.end()
+    child?.stdin?.end('keep')
     await ended
   }
 

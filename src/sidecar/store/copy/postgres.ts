@@ -33,11 +33,12 @@ export async function openSource(address: DatabaseAddress): Promise<Source> {
     const reading = await database.begin()
     await reading.script('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
     const mark = await markOf(reading)
+    const fresh = await one(reading, FIRST_FRESH)
     return {
       place: url,
       mark,
       now: await timeOf(reading),
-      page: (table, after) => pageOf(reading, table, after),
+      page: (table, after) => pageOf(reading, table, after, fresh),
       count: (table) => one(reading, `SELECT count(*) AS one FROM sidecar.${table.name}`),
       async numbers() {
         const numbers: Record<string, number> = {}
@@ -72,7 +73,8 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
     return {
       place: url,
       now: await timeOf(database),
-      page: (table, after) => pageOf(database, table, after),
+      // Each delivery of a copy has a row.
+      page: (table, after) => pageOf(database, table, after, null),
       async begin(origin) {
         const [there] = await database.rows<{ store: boolean; copying: boolean }>(
           `SELECT to_regclass('sidecar.schema_versions') IS NOT NULL AS store,
@@ -119,6 +121,9 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
         const step = await database.begin()
         try {
           for (const table of NUMBERED) await step.rows(SET_LAST[table], [numbers[table] ?? 0])
+          await step.script(
+            `UPDATE sidecar.lanes SET fresh = (SELECT last + 1 FROM sidecar.positions WHERE name = 'facts')`,
+          )
           await step.script('DROP TABLE sidecar.unfinished_copy')
           await step.commit()
         } catch (error) {
@@ -126,7 +131,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
           throw error
         }
         // The first statements of a sidecar must not be planned as for empty tables.
-        for (const { name } of TABLES) await database.change(`ANALYZE sidecar.${name}`)
+        for (const { name, rows = name } of TABLES) await database.change(`ANALYZE sidecar.${rows}`)
       },
       close: () => database.close(),
     }
@@ -144,7 +149,7 @@ async function opened<T>(address: DatabaseAddress, open: (database: Database) =>
 }
 
 const BEGIN = `
-  TRUNCATE ${TABLES.map(({ name }) => `sidecar.${name}`).join(', ')};
+  TRUNCATE ${TABLES.map(({ name, rows = name }) => `sidecar.${rows}`).join(', ')};
   CREATE TABLE IF NOT EXISTS sidecar.unfinished_copy (origin text NOT NULL, place text NOT NULL);
   TRUNCATE sidecar.unfinished_copy`
 
@@ -195,18 +200,43 @@ async function one(queries: Queries, text: string): Promise<number> {
   return row?.one ?? 0
 }
 
-async function pageOf(queries: Queries, table: Table, after: Key | null): Promise<Row[]> {
+/** Deliveries without a row are of facts from here on. */
+const FIRST_FRESH = 'SELECT min(fresh) AS one FROM sidecar.lanes WHERE pending > 0'
+
+/** As the view `fresh_deliveries`, in the order of the facts. */
+const FRESH = `
+  SELECT f.pos AS fact_pos, l.handler, l.id AS lane, 0::smallint AS status, 0 AS attempts, 0 AS cut, '' AS log, NULL AS answer
+  FROM sidecar.facts f JOIN sidecar.handlers h ON h.number <= 30 AND f.wanted >> h.number & 1 = 1
+    JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '') AND f.pos >= l.fresh AND l.pending > 0
+  WHERE f.wanted <> 0
+    AND NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = h.number)`
+
+/** `fresh`: the first position whose deliveries may have no row; null: all have. */
+async function pageOf(
+  queries: Queries,
+  table: Table,
+  after: Key | null,
+  fresh: number | null,
+): Promise<Row[]> {
   const key = table.key.join(', ')
   const columns = columnsOf(table).join(', ')
   const where =
     after === null
       ? ''
       : `WHERE (${key}) > (${table.key.map((column, index) => `$${index + 1}::${typeOf(table, column)}`).join(', ')})`
+  const rows = `(SELECT ${columns} FROM sidecar.${table.rows ?? table.name} ${where} ORDER BY ${key} LIMIT ${PAGE.rows})`
+  const parts = [rows]
+  if (table.name === 'deliveries' && fresh !== null) {
+    const first = Math.max(fresh, Number(after?.[0] ?? 0))
+    parts.push(
+      `(SELECT ${columns} FROM (${FRESH} AND f.pos >= ${first}) AS fresh ${where} ORDER BY ${key} LIMIT ${PAGE.rows})`,
+    )
+  }
   const size = ['0', ...table.texts.map((column) => `coalesce(octet_length(${column}), 0)`)].join(' + ')
   return await queries.rows<Row>(
     `SELECT ${columns} FROM (
        SELECT *, sum(${size}) OVER (ORDER BY ${key} ROWS UNBOUNDED PRECEDING) - (${size}) AS before FROM (
-         SELECT ${columns} FROM sidecar.${table.name} ${where} ORDER BY ${key} LIMIT ${PAGE.rows}) AS few) AS page
+         SELECT * FROM (${parts.join(' UNION ALL ')}) AS parts ORDER BY ${key} LIMIT ${PAGE.rows}) AS few) AS page
      WHERE before < ${PAGE.bytes} ORDER BY ${key}`,
     after ?? [],
   )
@@ -218,17 +248,22 @@ function typeOf({ numbers }: Table, column: string): 'bigint' | 'text' {
 
 async function insert(queries: Queries, table: Table, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return
-  const derived = DERIVED[table.name] ?? {}
+  const there = await queries.rows<{ name: string }>(
+    "SELECT column_name::text AS name FROM information_schema.columns WHERE table_schema = 'sidecar' AND table_name = $1",
+    [table.name],
+  )
+  const known = new Set(there.map(({ name }) => name))
+  const derived = Object.entries(DERIVED[table.name] ?? {}).filter(([column]) => known.has(column))
   const columns = columnsOf(table)
   const values = columns.map((column) => rows.map((row) => row[column] ?? null))
   const types = columns.map((column) => `${typeOf(table, column)}[]`)
-  for (const [column, derive] of Object.entries(derived)) {
+  for (const [column, derive] of derived) {
     columns.push(column)
     values.push(rows.map(derive))
     types.push(column === 'shard' ? 'bigint[]' : 'text[]')
   }
   await queries.change(
-    `INSERT INTO sidecar.${table.name} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
+    `INSERT INTO sidecar.${table.rows ?? table.name} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
      SELECT * FROM unnest(${types.map((type, index) => `$${index + 1}::${type}`).join(', ')})`,
     values,
   )
@@ -237,6 +272,7 @@ async function insert(queries: Queries, table: Table, rows: readonly Row[]): Pro
 /** What SQLite finds in other columns when it is asked. */
 const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Value>>>> = {
   lanes: { shard: shardIn },
+  begun: { shard: shardIn },
   calls: { shard: shardIn },
   hints: { shard: shardIn },
   sessions: { title: ({ raw }) => parseSession(objectOf(String(raw)))?.title ?? null },

@@ -106,8 +106,8 @@ function lastOf(db: Sqlite, table: (typeof NUMBERED)[number]): number {
 }
 
 /** Where the rows of a table are: a delivery of one of the newest facts has none before its first outcome. */
-function relationsOf({ name, file = name }: Table): string[] {
-  return name === 'deliveries' ? [file, 'fresh_deliveries'] : [file]
+function relationsOf({ name, rows = name }: Table): string[] {
+  return name === 'deliveries' ? [rows, 'fresh_deliveries'] : [rows]
 }
 
 const FRESH: Readonly<Record<string, string>> = {
@@ -131,6 +131,8 @@ function pageOf(db: Sqlite, table: Table, after: Key | null): Row[] {
       relation === 'fresh_deliveries' && column in FRESH ? `${FRESH[column]} AS ${column}` : column,
     )
     // A lane of one fact is in the shard of the fact's session.
+    if (table.name === 'begun')
+      given.push("coalesce((SELECT f.session_id FROM facts f WHERE f.pos = fact_pos), '') AS session_id")
     if (table.name === 'lanes')
       given.push('coalesce((SELECT f.session_id FROM facts f WHERE f.id = lanes.key), key) AS session_id')
     return `SELECT * FROM (SELECT ${given.join(', ')} FROM ${relation} ${where} ORDER BY ${key} LIMIT ${PAGE.rows})`
@@ -231,12 +233,12 @@ function insertInto(
   known: Map<string, (rows: readonly Row[]) => void>,
   table: Table,
 ): (rows: readonly Row[]) => void {
-  const { name, file = name } = table
+  const { name, rows: relation = name } = table
   const columns = columnsOf(table)
   let insert = known.get(name)
   if (insert === undefined) {
     const statement = db.prepare<Value[]>(
-      `INSERT INTO ${file} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+      `INSERT INTO ${relation} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
     )
     insert = (rows) => rows.forEach((row) => statement.run(...columns.map((column) => row[column] ?? null)))
     known.set(name, insert)

@@ -7,9 +7,9 @@ export type Key = readonly Value[]
 
 /** What both engines keep of a table; what only one has, it makes from this. */
 export interface Table {
-  /** In PostgreSQL, and in SQLite unless `file` names another. */
   name: string
-  file?: string
+  /** Where its rows are, if `name` is a view that has more. */
+  rows?: string
   key: readonly string[]
   numbers: readonly string[]
   texts: readonly string[]
@@ -41,7 +41,7 @@ export const TABLES: readonly Table[] = [
   },
   {
     name: 'deliveries',
-    file: 'delivery_rows',
+    rows: 'delivery_rows',
     key: words('fact_pos handler'),
     numbers: words('fact_pos handler lane status attempts cut'),
     texts: words('log answer'),
