@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Type } from 'typebox'
 import { Child } from './child.ts'
+import { installQueues, type Queue } from './queues.ts'
 import { handlerAt, type Bench } from './scenario.ts'
 import { Subject } from './subject.ts'
 
@@ -21,6 +22,8 @@ export interface SubjectOptions {
   nodeOptions?: readonly string[]
   /** Where its store is; a new one by default. */
   folder?: string | undefined
+  /** In PostgreSQL; in a file by default. */
+  store?: string
 }
 
 /** The bench's own service and application, and either side that goes between them. */
@@ -58,12 +61,13 @@ export class Stage {
 
   async startSubject(
     startFrom: 'now' | 'beginning',
-    { batch = 1, nodeOptions = [], folder = this.#bench.folder() }: SubjectOptions = {},
+    { batch = 1, nodeOptions = [], folder = this.#bench.folder(), store }: SubjectOptions = {},
   ): Promise<Subject> {
     const config = {
       service: { base_url: this.#service, token: 'svc_pat_bench' },
       stream: { start_from: startFrom },
       handlers: [handlerAt(`${this.#handler}/callbacks`, batch)],
+      ...(store === undefined ? {} : { store: { url: store } }),
     }
     const subject = await Subject.start(folder, config, nodeOptions)
     await connected(this.source)
@@ -84,6 +88,21 @@ export class Stage {
     })
     await connected(this.source)
     return baseline
+  }
+
+  /** A queue on PostgreSQL in the place of the sidecar; `local`: many jobs are fetched at once. */
+  async startQueue(queue: Queue, database: string, local: boolean): Promise<Child> {
+    const child = await Child.fork('queue')
+    await child.do('follow', {
+      service: this.#service,
+      handler: `${this.#handler}/callbacks`,
+      queue,
+      database,
+      local,
+      folder: installQueues(),
+    })
+    await connected(this.source)
+    return child
   }
 
   /** When the last callback came. @throws {Error} unless each frame came, and came once. */

@@ -54,10 +54,10 @@ export class Subject implements AsyncDisposable {
     })
   }
 
-  /** Starts it and waits until it has started. `config` needs no store, admin and log. */
+  /** Starts it and waits until it has started. `config` needs no admin and log, and no store unless it is in PostgreSQL. */
   static async start(
     folder: string,
-    config: Omit<ConfigInput, 'store' | 'admin' | 'log'>,
+    config: Omit<ConfigInput, 'store' | 'admin' | 'log'> & { store?: { url: string } },
     nodeOptions: readonly string[] = [],
   ): Promise<Subject> {
     mkdirSync(folder, { recursive: true })
@@ -65,7 +65,7 @@ export class Subject implements AsyncDisposable {
     const whole: ConfigInput = {
       ...config,
       // A store that is kept between runs keeps its facts.
-      store: { url: 'sqlite:store.db', retention: '3650d' },
+      store: { url: 'sqlite:store.db', retention: '3650d', ...config.store },
       admin: { listen: '127.0.0.1:0' },
       log: { format: 'json' },
     }

@@ -13,10 +13,12 @@ export interface Options {
   program: 'build' | 'built' | 'source'
   /** Processes on one PostgreSQL; null: one process on SQLite. */
   replicas: number | null
+  /** So many failovers are measured instead. */
+  failovers: number | null
 }
 
 export const USAGE = `npm run torture -- [--minutes M] [--kills N] [--seed S] [--rounds R] [--parallel P] [--built | --source]
-                   [--store postgres --replicas N]
+                   [--store postgres --replicas N [--failover F]]
 
   --minutes M   about so long: 3 by default; the last third goes to one life that is left alone
   --kills N     instead: as many rounds as it takes for N times SIGKILL
@@ -27,6 +29,7 @@ export const USAGE = `npm run torture -- [--minutes M] [--kills N] [--seed S] [-
   --source      the source as it is
   --store S     sqlite (default) or postgres: several processes on one PostgreSQL, which it starts; one round at a time
   --replicas N  with --store postgres: so many processes, 3 by default
+  --failover F  instead, with --store postgres: measure F failovers, half of them by SIGKILL and half by SIGTERM
 `
 
 /** @throws {TypeError} on what is no option, or no number. */
@@ -43,6 +46,7 @@ export function readOptions(args: readonly string[], now: number): Options {
       source: { type: 'boolean', default: false },
       store: { type: 'string', default: 'sqlite' },
       replicas: { type: 'string', default: '3' },
+      failover: { type: 'string' },
     },
   })
   const minutes = Number(values.minutes)
@@ -57,5 +61,6 @@ export function readOptions(args: readonly string[], now: number): Options {
     parallel: wholeNumber('parallel', values.parallel),
     program: values.source ? 'source' : values.built ? 'built' : 'build',
     replicas: values.store === 'sqlite' ? null : wholeNumber('replicas', values.replicas),
+    failovers: values.failover === undefined ? null : wholeNumber('failover', values.failover),
   }
 }

@@ -37,7 +37,7 @@ export class Service implements AsyncDisposable {
   readonly #options: EmulatorOptions
   #child: ChildProcess | null = null
 
-  constructor(profile: ProfileName, port: number, data: string) {
+  constructor(profile: ProfileName, port: number, data: string, limits: EmulatorOptions['limits'] = {}) {
     this.details = profile === 'a' ? profileA : profileB
     this.url = `http://127.0.0.1:${port}`
     this.#options = {
@@ -45,7 +45,7 @@ export class Service implements AsyncDisposable {
       openDetails: profile,
       allowHttpWebhooks: true,
       token: USER_TOKEN,
-      limits: LIMITS,
+      limits: { ...LIMITS, ...limits },
       data,
     }
   }

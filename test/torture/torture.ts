@@ -2,6 +2,7 @@ import { Chance } from '../simulation/chance.ts'
 import { programOf, type Build } from '../support/build.ts'
 import { readCommand } from '../support/command.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
+import { describeFailovers, measureFailovers, tooSlow, type Failover } from './replicas/failover.ts'
 import { playReplicas } from './replicas/round.ts'
 import { describeFaults, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
@@ -33,7 +34,8 @@ async function main(): Promise<number> {
   const options = readCommand(USAGE, (args) => readOptions(args, Date.now()))
   const begun = performance.now()
   const build = programOf(options.program)
-  const { replicas } = options
+  const { failovers, replicas } = options
+  if (failovers !== null && replicas !== null) return await playFailovers(options, { build, replicas })
   const outcomes = await (replicas === null
     ? playAll(options, build)
     : playReplicaRounds(options, { build, replicas }))
@@ -77,6 +79,28 @@ async function playAll(options: Options, build: Build): Promise<Outcome[]> {
     if (outcome.faults.length > 0) process.stdout.write(`${describeFaults(outcome)}\n`)
   }
   return outcomes
+}
+
+/** Most of a failover is to wait: several worlds at once do not disturb each other. */
+async function playFailovers(
+  { failovers, parallel, seed: first }: Options,
+  world: { build: Build; replicas: number },
+): Promise<number> {
+  const measured: Failover[] = []
+  const times = Math.ceil((failovers ?? 0) / parallel)
+  const lanes = Array.from({ length: parallel }, (_, lane) =>
+    measureFailovers({ seed: first + lane, ...world }, { times }, (failover) => {
+      measured.push(failover)
+      const slowest = Math.max(...failover.sessions) / 1000
+      const stream = failover.stream / 1000
+      process.stdout.write(
+        `${failover.way}: stream ${stream.toFixed(2)} s, sessions ${slowest.toFixed(2)} s\n`,
+      )
+    }),
+  )
+  await Promise.all(lanes)
+  process.stdout.write(`${describeFailovers(measured)}\n`)
+  return tooSlow(measured).length > 0 ? 1 : 0
 }
 
 /** One round after the other: the processes of one are enough for the machine. */

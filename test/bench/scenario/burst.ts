@@ -68,7 +68,7 @@ interface Cost {
   processor: number
 }
 
-async function costOf(stage: Stage, count: number, pid: number): Promise<Cost> {
+export async function costOf(stage: Stage, count: number, pid: number): Promise<Cost> {
   const before = processorTime(pid)
   const { from, to } = await sendBurst(stage)
   const used = processorTime(pid) - before

@@ -5,11 +5,11 @@ import type { Scenario } from '../scenario.ts'
 import { PATIENCE, Stage } from '../stage.ts'
 import { median } from '../statistics.ts'
 
-const LATENCY = 'latency'
+export const LATENCY = 'latency'
 const MEMORY = 'memory at 200/s'
 /** Frames a second, and in all: ten seconds. */
 const PACE = 200
-const FRAMES = 2000
+export const PACED = 2000
 
 /** Frames one by one: the time from writing a frame to receiving its callback, and what it takes in memory. */
 export const steady: Scenario = {
@@ -35,7 +35,7 @@ export const steady: Scenario = {
   ],
   async open(bench) {
     const stage = await Stage.open(bench)
-    const count = bench.scaled(FRAMES)
+    const count = bench.scaled(PACED)
     return {
       async ours() {
         await stage.load(count)
@@ -53,7 +53,7 @@ export const steady: Scenario = {
   },
 }
 
-async function follow(stage: Stage, pid: number): Promise<Figures> {
+export async function follow(stage: Stage, pid: number): Promise<Figures> {
   const times = Type.Array(Type.Number())
   const sending = stage.source.ask('pace', times, { perSecond: PACE }, PATIENCE)
   const { result: written, most } = await watchMemory(pid, sending)

@@ -25,6 +25,8 @@ export interface ReplicaOptions {
   seed: number
   build: Build
   replicas: number
+  /** Of the service, where they are others than those of all rounds. */
+  limits?: { streamSlotMs: number }
 }
 
 type Parts = Pick<ReplicaWorld, 'folder' | 'postgres' | 'service' | 'gateway' | 'app' | 'replicas'> & {
@@ -78,7 +80,9 @@ export class ReplicaWorld implements Round, AsyncDisposable {
     const postgres = await PostgresServer.start()
     stack.defer(() => postgres.stop())
     const profile = seed % 2 === 0 ? 'a' : 'b'
-    const service = stack.use(new Service(profile, await freePort(), path.join(folder, 'service.db')))
+    const service = stack.use(
+      new Service(profile, await freePort(), path.join(folder, 'service.db'), options.limits),
+    )
     await service.start()
     const gateway = stack.use(await Gateway.start(service.url, await freePort()))
     const app = stack.use(await App.start())

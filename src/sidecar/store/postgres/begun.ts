@@ -145,8 +145,10 @@ function keyOf(handler: number, pos: number): string {
 export async function recoverBegun(queries: Queries): Promise<void> {
   await queries.change(
     `WITH left_over AS (DELETE FROM sidecar.begun RETURNING fact_pos, handler, at)
-     UPDATE sidecar.deliveries d SET cut = d.cut + 1, log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END ||
-       '{"at":' || l.at || ',"error":"${CUT}","ms":0}'
-     FROM left_over l WHERE d.fact_pos = l.fact_pos AND d.handler = l.handler AND d.status = 0`,
+     INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, cut, log)
+     SELECT p.fact_pos, p.handler, p.lane, 0, 0, 1, '{"at":' || l.at || ',"error":"${CUT}","ms":0}'
+     FROM left_over l JOIN sidecar.deliveries p ON p.fact_pos = l.fact_pos AND p.handler = l.handler AND p.status = 0
+     ON CONFLICT (fact_pos, handler) DO UPDATE SET cut = d.cut + 1,
+       log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || excluded.log`,
   )
 }

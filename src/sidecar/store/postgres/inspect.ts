@@ -121,7 +121,7 @@ async function counts(
          WHERE c.relnamespace = 'sidecar'::regnamespace AND c.relkind = 'r') AS bytes,
        (SELECT count(*) FROM sidecar.facts) AS facts,
        (SELECT count(*) FROM sidecar.deliveries WHERE status = 0) AS pending,
-       (SELECT count(*) FROM sidecar.deliveries WHERE status = 2) AS dead,
+       (SELECT count(*) FROM sidecar.delivery_rows WHERE status = 2) AS dead,
        (SELECT count(*) FROM sidecar.calls WHERE ended_at IS NULL) AS open,
        (SELECT value FROM sidecar.checkpoints WHERE name = 'stream') AS cursor`,
   )
@@ -152,7 +152,7 @@ async function damagedFacts(database: Database): Promise<string[]> {
 /** Each statement counts rows that should not exist. */
 const DISAGREEMENTS: readonly [string, string][] = [
   [
-    'SELECT count(*) AS found FROM sidecar.deliveries d LEFT JOIN sidecar.facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',
+    'SELECT count(*) AS found FROM sidecar.delivery_rows d LEFT JOIN sidecar.facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',
     'deliveries are of facts that are not there',
   ],
   [
@@ -162,7 +162,7 @@ const DISAGREEMENTS: readonly [string, string][] = [
     'lanes count other deliveries than there are',
   ],
   [
-    'SELECT count(*) AS found FROM sidecar.deliveries d LEFT JOIN sidecar.lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',
+    'SELECT count(*) AS found FROM sidecar.delivery_rows d LEFT JOIN sidecar.lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',
     'pending deliveries are in no lane',
   ],
 ]

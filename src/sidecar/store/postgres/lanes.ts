@@ -12,18 +12,51 @@ import type { Queries } from './database.ts'
 import type { Ownership } from './ownership.ts'
 import { shardOf } from '../../../core/shards.ts'
 
+/** Handlers with a bit in `facts.wanted`. A delivery to one with a higher number has a row from the start. */
+const HIGHEST_BIT = 30
+
+interface Handler extends Registered {
+  /** Its bit in `facts.wanted`; 0: its deliveries have rows from the start. */
+  bit: number
+}
+
 /** Facts of one commit for one lane. */
 interface Addition {
-  handler: Registered
+  handler: Handler
   key: string
   facts: StoredFact[]
 }
 
+/** What the acks of one transaction change of a lane. */
+interface Progress {
+  /** Deliveries that are delivered or dead now. */
+  ended: number
+  /** Past the last of its deliveries with an outcome. */
+  reached: number
+  dueAt: number | null
+}
+
+/** The pending deliveries of a lane, with a row and without. */
+const READ = `
+  SELECT * FROM (
+    (SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM sidecar.delivery_rows d JOIN sidecar.facts f ON f.pos = d.fact_pos
+      WHERE d.lane = $1 AND d.status = 0 AND d.fact_pos > $2::bigint ORDER BY d.fact_pos LIMIT $3)
+    UNION ALL
+    (SELECT 0, 0, ${FACT_COLUMNS} FROM sidecar.facts f
+      WHERE coalesce(f.session_id, '') = $4 AND f.wanted & $5::int <> 0
+        AND f.pos > greatest($2::bigint, (SELECT fresh - 1 FROM sidecar.lanes WHERE id = $1))
+        AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = $6) IS NULL
+      ORDER BY f.pos LIMIT $3)
+  ) found ORDER BY pos LIMIT $3`
+
+/** Positions that a lane's \`fresh\` may lie behind: so many facts are looked at in vain by one that reads from there. */
+const BEHIND = 1000
+
 /** Deliveries in lanes. A worker claims a lane before it delivers from it; claims live in memory. */
 export class Lanes {
   readonly #claims = new Claims<number>()
-  readonly #byType = new Map<string, Registered[]>()
-  #handlers: Registered[] = []
+  readonly #byType = new Map<string, Handler[]>()
+  #handlers: Handler[] = []
   #numbers: ReadonlyMap<string, number> = new Map()
   readonly #begun: BegunAttempts
   readonly #ownership: Ownership
@@ -48,19 +81,17 @@ export class Lanes {
     )
     const known = new Map((await this.handlers(queries)).map((record) => [record.name, record]))
     this.#byType.clear()
-    this.#handlers = handlers.map(({ name, ordered, events }) => ({
-      name,
-      ordered,
-      wants: compilePatterns(events).wants,
-      number: known.get(name)?.number ?? 0,
-    }))
+    this.#handlers = handlers.map(({ name, ordered, events }) => {
+      const number = known.get(name)?.number ?? 0
+      return { name, ordered, number, bit: ordered ? bitOf(number) : 0, wants: compilePatterns(events).wants }
+    })
     this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
     for (const { number, ordered } of this.#handlers) if (ordered) await gatherLanes(queries, number)
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
   }
 
   /** null: no handler of that name is configured. */
-  registered(name: string): Readonly<Registered> | null {
+  registered(name: string): Readonly<Handler> | null {
     return this.#handlers.find((handler) => handler.name === name) ?? null
   }
 
@@ -69,21 +100,30 @@ export class Lanes {
     return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
   }
 
-  /** Writes one delivery for each handler that wants a fact, and each lane once, however many facts it gets. */
+  /** The bits of the handlers that select facts of a type: of those whose deliveries have no row at first. */
+  wanted(type: string): number {
+    let bits = 0
+    for (const { bit } of this.#interested(type)) bits |= bit
+    return bits
+  }
+
+  /** Writes each lane once, however many facts it gets, and the rows of deliveries that need one. */
   async fanOut(queries: Queries, facts: readonly StoredFact[], into: Committed): Promise<void> {
     const additions = this.#sort(facts)
     if (additions.length === 0) return
     const rows = await queries.rows<{ id: number; handler: number; key: string; pending: number }>(
-      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at)
-       SELECT *, 0 FROM unnest($1::int[], $2::text[], $3::smallint[], $4::bigint[])
+      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
+       SELECT *, 0 FROM unnest($1::int[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[])
        ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
-         due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END
+         due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END,
+         fresh = CASE WHEN l.pending = 0 THEN excluded.fresh ELSE l.fresh END
        RETURNING id, handler, key, pending`,
       [
         additions.map(({ handler }) => handler.number),
         additions.map(({ key }) => key),
         additions.map(({ facts: [first], key }) => shardOf(first?.sessionId ?? key)),
         additions.map(({ facts: { length } }) => length),
+        additions.map(({ facts: [first] }) => first?.pos ?? 0),
       ],
     )
     const lanes = new Map(rows.map((row) => [`${row.handler} ${row.key}`, row]))
@@ -92,15 +132,17 @@ export class Lanes {
       const { handler, key } = addition
       const row = lanes.get(`${handler.number} ${key}`)
       if (row === undefined) throw new Error('the lane was not written')
-      for (const { pos } of addition.facts) deliveries.push({ pos, handler: handler.number, lane: row.id })
+      if (handler.bit === 0)
+        for (const { pos } of addition.facts) deliveries.push({ pos, handler: handler.number, lane: row.id })
       into.lanes.push({
         lane: { id: row.id, handler: handler.name, key, lease: this.#ownership.lease },
         claimed: row.pending === addition.facts.length && !this.#claims.has(row.id),
         deliveries: addition.facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
       })
     }
+    if (deliveries.length === 0) return
     await queries.change(
-      `INSERT INTO sidecar.deliveries (fact_pos, handler, lane, status, attempts, log)
+      `INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log)
        SELECT *, 0, 0, '' FROM unnest($1::bigint[], $2::int[], $3::bigint[])`,
       [
         deliveries.map(({ pos }) => pos),
@@ -127,7 +169,7 @@ export class Lanes {
     )
   }
 
-  #interested(type: string): readonly Registered[] {
+  #interested(type: string): readonly Handler[] {
     let list = this.#byType.get(type)
     if (list === undefined) {
       list = this.#handlers.filter((handler) => handler.wants(type))
@@ -199,11 +241,16 @@ export class Lanes {
     lane: Lane,
     { after, limit, maxBytes }: { after: number; limit: number; maxBytes: number },
   ): Promise<PendingDelivery[]> {
-    const rows = await queries.rows<FactRow & { attempts: number; cut: number }>(
-      `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM sidecar.deliveries d JOIN sidecar.facts f ON f.pos = d.fact_pos
-       WHERE d.lane = $1 AND d.status = 0 AND d.fact_pos > $2::bigint ORDER BY d.fact_pos LIMIT $3`,
-      [lane.id, after, limit],
-    )
+    const number = this.#numbers.get(lane.handler) ?? 0
+    // A handler that is unordered now may have fresh deliveries of the time when it was not.
+    const rows = await queries.rows<FactRow & { attempts: number; cut: number }>(READ, [
+      lane.id,
+      after,
+      limit,
+      lane.key,
+      bitOf(number),
+      number,
+    ])
     const found: PendingDelivery[] = []
     let bytes = 0
     for (const row of rows) {
@@ -253,17 +300,13 @@ export class Lanes {
       if (list === undefined) rounds.push([ack])
       else list.push(ack)
     }
-    for (const round of rounds) await this.#record(queries, round)
-    const delayed = new Map(
-      acks.flatMap(({ lane, result, after }) =>
-        result === 'retry' && after !== null ? [[lane.id, Math.ceil(now + after)]] : [],
-      ),
-    )
-    if (delayed.size > 0)
-      await queries.change(
-        'UPDATE sidecar.lanes l SET due_at = g.due FROM unnest($1::bigint[], $2::bigint[]) AS g(id, due) WHERE l.id = g.id',
-        [[...delayed.keys()], [...delayed.values()]],
-      )
+    const lanes = new Map<number, Progress>()
+    for (const round of rounds) await this.#record(queries, round, lanes)
+    for (const { lane, result, after } of acks) {
+      const of = lanes.get(lane.id)
+      if (of !== undefined && result === 'retry' && after !== null) of.dueAt = Math.ceil(now + after)
+    }
+    await this.#shrink(queries, [...lanes])
     const unordered = acks.flatMap(({ lane, handler }) => (this.isOrdered(handler) ? [] : [lane.id]))
     if (unordered.length > 0)
       await queries.change('DELETE FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) AND pending = 0', [
@@ -271,30 +314,69 @@ export class Lanes {
       ])
   }
 
-  /** The outcomes of different deliveries; the lanes shrink by those that are no longer pending. */
-  async #record(queries: Queries, acks: readonly (Ack & { handler: number })[]): Promise<void> {
-    await queries.change(
-      `WITH given AS (
-         SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::int[], $5::text[], $6::text[])
-           AS g(pos, handler, status, attempts, entry, answer)
-       ), recorded AS (
-         UPDATE sidecar.deliveries d SET status = g.status, attempts = g.attempts,
-           log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || g.entry, answer = coalesce(g.answer, d.answer)
-         FROM given g WHERE d.fact_pos = g.pos AND d.handler = g.handler AND d.status = 0
-         RETURNING d.lane, d.status
+  /** The outcomes of different deliveries; `lanes`: what follows from them. */
+  async #record(
+    queries: Queries,
+    acks: readonly (Ack & { handler: number })[],
+    lanes: Map<number, Progress>,
+  ): Promise<void> {
+    const sorted = acks.toSorted((a, b) => a.pos - b.pos)
+    const [row] = await queries.rows<{ part: string | null }>(
+      `WITH recorded AS (
+         INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, log, answer)
+         SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::int[], $6::text[], $7::text[])
+         ON CONFLICT (fact_pos, handler) DO UPDATE SET status = excluded.status, attempts = excluded.attempts,
+           log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || excluded.log, answer = coalesce(excluded.answer, d.answer)
+         WHERE d.status = 0
+         RETURNING fact_pos, handler
        )
-       UPDATE sidecar.lanes l SET pending = l.pending - r.count
-       FROM (SELECT lane, count(*) AS count FROM recorded WHERE status <> 0 GROUP BY lane) r WHERE l.id = r.lane`,
+       SELECT CASE WHEN count(*) < $8 THEN coalesce(string_agg(fact_pos || ' ' || handler, ','), '') END AS part FROM recorded`,
       [
-        acks.map(({ pos }) => pos),
-        acks.map(({ handler }) => handler),
-        acks.map(({ result }) => STATUS[result]),
-        acks.map(({ attempts }) => attempts),
-        acks.map(({ attempt }) => attemptText(attempt)),
-        acks.map(({ attempt }) => attempt.answer ?? null),
+        sorted.map(({ pos }) => pos),
+        sorted.map(({ handler }) => handler),
+        sorted.map(({ lane }) => lane.id),
+        sorted.map(({ result }) => STATUS[result]),
+        sorted.map(({ attempts }) => attempts),
+        sorted.map(({ attempt }) => attemptText(attempt)),
+        sorted.map(({ attempt }) => attempt.answer ?? null),
+        sorted.length,
+      ],
+    )
+    // A delivery that has ended stays as it is.
+    const recorded = row?.part === null ? null : new Set(row?.part.split(','))
+    for (const { lane, handler, pos, result } of sorted) {
+      let of = lanes.get(lane.id)
+      if (of === undefined) lanes.set(lane.id, (of = { ended: 0, reached: 0, dueAt: null }))
+      if (result !== 'retry' && (recorded === null || recorded.has(`${pos} ${handler}`))) of.ended++
+      of.reached = Math.max(of.reached, pos + 1)
+    }
+  }
+
+  async #shrink(queries: Queries, lanes: readonly [id: number, progress: Progress][]): Promise<void> {
+    const ids = lanes.map(([id]) => id)
+    // In the order in which `fanOut` has them, as another process may be in that.
+    if (ids.length > 1)
+      await queries.rows(
+        `SELECT FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY handler, key FOR UPDATE`,
+        [ids],
+      )
+    await queries.change(
+      `UPDATE sidecar.lanes l SET pending = l.pending - g.ended, due_at = coalesce(g.due_at, l.due_at),
+         fresh = CASE WHEN g.reached - l.fresh < ${BEHIND} THEN l.fresh ELSE coalesce(sidecar.first_fresh(l, g.reached), g.reached) END
+       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS g(id, ended, reached, due_at) WHERE l.id = g.id`,
+      [
+        ids,
+        lanes.map(([, { ended }]) => ended),
+        lanes.map(([, { reached }]) => reached),
+        lanes.map(([, { dueAt }]) => dueAt),
       ],
     )
   }
+}
+
+/** 0: there are not so many bits. */
+function bitOf(number: number): number {
+  return number <= HIGHEST_BIT ? 1 << number : 0
 }
 
 /**
@@ -310,16 +392,16 @@ async function gatherLanes(queries: Queries, handler: number): Promise<void> {
   const ids = old.map(({ id }) => id)
   // A wait before the retry of one fact becomes a wait of its session's lane.
   await queries.change(
-    `INSERT INTO sidecar.lanes AS lane (handler, key, shard, pending, due_at)
-       SELECT l.handler, coalesce(f.session_id, ''), min(l.shard), count(*), max(l.due_at) FROM sidecar.lanes l
-       JOIN sidecar.deliveries d ON d.lane = l.id AND d.status = 0 JOIN sidecar.facts f ON f.pos = d.fact_pos
+    `INSERT INTO sidecar.lanes AS lane (handler, key, shard, pending, due_at, fresh)
+       SELECT l.handler, coalesce(f.session_id, ''), min(l.shard), count(*), max(l.due_at), min(f.pos) FROM sidecar.lanes l
+       JOIN sidecar.delivery_rows d ON d.lane = l.id AND d.status = 0 JOIN sidecar.facts f ON f.pos = d.fact_pos
        WHERE l.id = ANY ($1::bigint[]) GROUP BY 1, 2
      ON CONFLICT (handler, key) DO UPDATE SET pending = lane.pending + excluded.pending,
        due_at = greatest(lane.due_at, excluded.due_at)`,
     [ids],
   )
   await queries.change(
-    `UPDATE sidecar.deliveries d SET lane = l.id FROM sidecar.facts f, sidecar.lanes l
+    `UPDATE sidecar.delivery_rows d SET lane = l.id FROM sidecar.facts f, sidecar.lanes l
      WHERE d.status = 0 AND d.lane = ANY ($1::bigint[]) AND f.pos = d.fact_pos
        AND l.handler = d.handler AND l.key = coalesce(f.session_id, '')`,
     [ids],

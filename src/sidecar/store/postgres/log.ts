@@ -35,26 +35,33 @@ export const checkpoints = {
 }
 
 /** Makes the deliveries of facts that are new. */
-export type FanOut = (queries: Queries, facts: readonly StoredFact[], into: Committed) => Promise<void>
+interface Fan {
+  fanOut(queries: Queries, facts: readonly StoredFact[], into: Committed): Promise<void>
+  /** What the fact's row says of them: who selects facts of its type. */
+  wanted(type: string): number
+}
 
 const ADD = `
-  WITH drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base)
-  INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
-    seen_poll, checksum)
+  WITH drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base),
+  added AS (INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
+    seen_poll, checksum, wanted)
   SELECT drawn.base + f.nth, f.id, f.type, f.session_id, f.turn_id, f.at, f.family, f.seq, f.body, f.subject, f.seen_stream,
-    f.seen_webhook, f.seen_poll, f.checksum
+    f.seen_webhook, f.seen_poll, f.checksum, f.wanted
   FROM drawn, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[]) WITH ORDINALITY
-    AS f(id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook, seen_poll, checksum, nth)
+    $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::int[]) WITH ORDINALITY
+    AS f(id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook, seen_poll, checksum, wanted, nth)
   ON CONFLICT (id) DO NOTHING
-  RETURNING pos, id`
+  RETURNING pos)
+  SELECT min(drawn.base) AS base, CASE WHEN count(added.pos) < $1::bigint
+    THEN coalesce(string_agg((added.pos - drawn.base - 1)::text, ',' ORDER BY added.pos), '-1') END AS part
+  FROM drawn LEFT JOIN added ON true`
 
 /** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
 export class Facts {
-  readonly #fanOut: FanOut
+  readonly #fan: Fan
 
-  constructor(fanOut: FanOut) {
-    this.#fanOut = fanOut
+  constructor(fan: Fan) {
+    this.#fan = fan
   }
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
@@ -74,7 +81,7 @@ export class Facts {
   async release(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
     if (facts.length === 0) return
     const seen = await this.#seenBefore(queries, facts)
-    const rows = await queries.rows<{ pos: number; id: string }>(ADD, [
+    const [row] = await queries.rows<{ base: number; part: string | null }>(ADD, [
       facts.length,
       facts.map(({ id }) => id),
       facts.map(({ type }) => type),
@@ -89,22 +96,22 @@ export class Facts {
       seen.map(({ webhook }) => webhook ?? null),
       seen.map(({ poll }) => poll ?? null),
       facts.map(checksum),
+      facts.map(({ type }) => this.#fan.wanted(type)),
     ])
-    const positions = new Map(rows.map(({ id, pos }) => [id, pos]))
+    if (row === undefined) throw new Error('no positions were drawn')
+    const places = row.part?.split(',').map(Number) ?? facts.keys()
     const added: StoredFact[] = []
-    for (const [index, fact] of facts.entries()) {
-      const pos = positions.get(fact.id)
-      if (pos === undefined) continue
-      // The second fact of one id in this commit is known already.
-      positions.delete(fact.id)
-      added.push({ ...fact, pos, seen: seen[index] ?? fact.seen })
+    for (const place of places) {
+      const fact = facts[place]
+      if (fact !== undefined)
+        added.push({ ...fact, pos: row.base + place + 1, seen: seen[place] ?? fact.seen })
     }
     if (added.length === 0) return
     const subjects = added.flatMap(({ subject }) => subject ?? [])
     if (subjects.length > 0)
       await queries.change('DELETE FROM sidecar.sightings WHERE subject = ANY ($1::text[])', [subjects])
     for (const fact of added) into.facts.push(fact)
-    await this.#fanOut(queries, added, into)
+    await this.#fan.fanOut(queries, added, into)
   }
 
   /** What channels said of the subjects of `facts` before these came, in the order of `facts`. */

@@ -48,7 +48,9 @@ export class Pruning {
 
   async #facts(queries: Queries, before: number, now: number): Promise<{ facts: number; more: boolean }> {
     const looked = await queries.rows<OldFact>(
-      `SELECT pos, at, seq, EXISTS (SELECT 1 FROM sidecar.deliveries d WHERE d.fact_pos = f.pos AND d.status <> 1) AS pending
+      `SELECT pos, at, seq, EXISTS (SELECT 1 FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.status <> 1)
+         OR f.wanted <> 0 AND EXISTS (SELECT 1 FROM sidecar.handlers h WHERE h.number <= 30 AND f.wanted >> h.number & 1 = 1
+           AND NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = h.number)) AS pending
        FROM sidecar.facts f WHERE pos > $1::bigint ORDER BY pos LIMIT ${STEP}`,
       [this.#reached.fact],
     )
@@ -63,7 +65,9 @@ export class Pruning {
     }
     if (over.length > 0) {
       const positions = over.map(({ pos }) => pos)
-      await queries.change('DELETE FROM sidecar.deliveries WHERE fact_pos = ANY ($1::bigint[])', [positions])
+      await queries.change('DELETE FROM sidecar.delivery_rows WHERE fact_pos = ANY ($1::bigint[])', [
+        positions,
+      ])
       await queries.change('DELETE FROM sidecar.facts WHERE pos = ANY ($1::bigint[])', [positions])
       await checkpoints.set(queries, PRUNED_SEQ, String(highest))
     }

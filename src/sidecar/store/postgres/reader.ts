@@ -15,9 +15,14 @@ import type { Queries } from './database.ts'
 import type { Lanes } from './lanes.ts'
 import { isBefore } from '../../../core/seq.ts'
 
-const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, d.answer, l.due_at, f.id, f.type, f.session_id
-  FROM sidecar.deliveries d JOIN sidecar.facts f ON f.pos = d.fact_pos JOIN sidecar.handlers h ON h.number = d.handler
+const selectFrom = (
+  from: string,
+): string => `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, d.answer, l.due_at, f.id, f.type, f.session_id
+  FROM ${from} d JOIN sidecar.facts f ON f.pos = d.fact_pos JOIN sidecar.handlers h ON h.number = d.handler
   LEFT JOIN sidecar.lanes l ON l.id = d.lane`
+const DELIVERY = selectFrom('sidecar.deliveries')
+const ROW = selectFrom('sidecar.delivery_rows')
+const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM sidecar.fresh_deliveries)`)
 const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
 const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
@@ -60,7 +65,7 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
         const { text, values } = where([
           [`f.pos ${order === 'asc' ? '>' : '<'} ?::bigint`, start?.pos],
           ['f.type = ?', type],
-          ['f.session_id = ?', sessionId],
+          ["coalesce(f.session_id, '') = ?", sessionId],
         ])
         const rows: FactRow[] = await queries.rows(
           `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ${limit + 1}`,
@@ -101,7 +106,7 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
       const { text, values } = where([
         ['f.pos > ?::bigint', after],
         ['f.pos <= ?::bigint', last],
-        ['f.session_id = ?', sessionId],
+        ["coalesce(f.session_id, '') = ?", sessionId],
       ])
       const rows = await queries.rows<FactRow>(
         `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos LIMIT ${FRAMES}`,
@@ -146,15 +151,17 @@ function createDeliveries(queries: Queries, lanes: Lanes): Pick<StoreReader, 'de
         ['d.status = ?', status === undefined ? undefined : STATUSES.indexOf(status)],
         ['d.handler = ?', number],
         ['f.id = ?', factId],
-        ['f.session_id = ?', sessionId],
+        ["coalesce(f.session_id, '') = ?", sessionId],
         ['f.at >= ?::bigint', since],
       ])
-      const rows = await queries.rows<DeliveryRow>(
-        `${DELIVERY} ${text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit + 1}`,
-        values,
+      const page = (select: string): Promise<DeliveryRow[]> =>
+        queries.rows(`${select} ${text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit + 1}`, values)
+      const fresh = status === undefined || status === 'pending' ? await page(FRESH) : []
+      const rows = [...fresh, ...(await page(ROW))].toSorted(
+        (a, b) => b.fact_pos - a.fact_pos || b.handler - a.handler,
       )
       return mapListed(
-        list(rows, limit, ({ log, answer }) => log.length + (answer?.length ?? 0)),
+        list(rows.slice(0, limit + 1), limit, ({ log, answer }) => log.length + (answer?.length ?? 0)),
         (row) => [deliveryOf(row)],
       )
     },
@@ -294,9 +301,10 @@ async function count(queries: Queries): Promise<StoreCounts> {
   const handlers = await queries.rows<{ name: string; pending: number; dead: number; oldest: number | null }>(
     `SELECT h.name,
        (SELECT coalesce(sum(l.pending), 0)::bigint FROM sidecar.lanes l WHERE l.handler = h.number) AS pending,
-       (SELECT count(*) FROM sidecar.deliveries d WHERE d.handler = h.number AND d.status = 2) AS dead,
-       (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(d.fact_pos) FROM sidecar.lanes l
-          JOIN sidecar.deliveries d ON d.lane = l.id AND d.status = 0 WHERE l.handler = h.number AND l.pending > 0)) AS oldest
+       (SELECT count(*) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 2) AS dead,
+       (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(least(sidecar.first_fresh(l, ${Number.MAX_SAFE_INTEGER}),
+          (SELECT min(d.fact_pos) FROM sidecar.delivery_rows d WHERE d.lane = l.id AND d.status = 0)))
+          FROM sidecar.lanes l WHERE l.handler = h.number AND l.pending > 0)) AS oldest
      FROM sidecar.handlers h`,
   )
   const sessions = await queries.rows<{ status: string; count: number }>(

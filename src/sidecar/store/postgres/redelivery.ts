@@ -53,8 +53,9 @@ export class Redelivery {
     for (;;) {
       const step = await this.#write(async (queries) => {
         const page = await queries.rows<FactRow>(
-          `SELECT f.pos, f.id, f.type, f.at, f.seq, f.session_id, d.status, d.lane FROM sidecar.facts f
-           LEFT JOIN sidecar.deliveries d ON d.fact_pos = f.pos AND d.handler = $1
+          `SELECT f.pos, f.id, f.type, f.at, f.seq, f.session_id, d.lane,
+             CASE WHEN d.status IS NULL AND $1 <= 30 AND f.wanted >> $1 & 1 = 1 THEN 0 ELSE d.status END AS status
+           FROM sidecar.facts f LEFT JOIN sidecar.delivery_rows d ON d.fact_pos = f.pos AND d.handler = $1
            WHERE f.pos > $2::bigint ORDER BY f.pos LIMIT ${STEP}`,
           [number, pos],
         )
@@ -82,7 +83,7 @@ export class Redelivery {
     if (lane !== null) return await this.#revive(queries, { fact_pos: pos, handler, lane })
     const id = await this.#extend(queries, handler, pos)
     await queries.change(
-      `INSERT INTO sidecar.deliveries (fact_pos, handler, lane, status, attempts, log) VALUES ($1, $2, $3, 0, 0, '')`,
+      `INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log) VALUES ($1, $2, $3, 0, 0, '')`,
       [pos, handler, id],
     )
   }
@@ -112,7 +113,7 @@ export class Redelivery {
     for (;;) {
       const { page, chosen } = await this.#write(async (queries) => {
         const rows = await queries.rows<Row & { at: number }>(
-          `SELECT d.fact_pos, d.handler, d.lane, f.at FROM sidecar.deliveries d JOIN sidecar.facts f ON f.pos = d.fact_pos
+          `SELECT d.fact_pos, d.handler, d.lane, f.at FROM sidecar.delivery_rows d JOIN sidecar.facts f ON f.pos = d.fact_pos
            WHERE d.handler = $1 AND d.status = 2 AND d.fact_pos > $2::bigint ORDER BY d.fact_pos LIMIT ${STEP}`,
           [handler, reached],
         )
@@ -134,7 +135,7 @@ export class Redelivery {
     // An empty lane may have been removed.
     const id = grown === 1 ? lane : await this.#extend(queries, handler, pos)
     await queries.change(
-      'UPDATE sidecar.deliveries SET status = 0, attempts = 0, cut = 0, lane = $1 WHERE fact_pos = $2 AND handler = $3',
+      'UPDATE sidecar.delivery_rows SET status = 0, attempts = 0, cut = 0, lane = $1 WHERE fact_pos = $2 AND handler = $3',
       [id, pos, handler],
     )
   }
@@ -148,9 +149,9 @@ export class Redelivery {
     if (fact === undefined) throw new Error('the fact of a delivery is missing')
     const key = this.#lanes.isOrdered(handler) ? (fact.session_id ?? '') : fact.id
     const [row] = await queries.rows<{ id: number }>(
-      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at) VALUES ($1, $2, $3, 1, 0)
+      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at, fresh) VALUES ($1, $2, $3, 1, 0, $4)
        ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + 1, due_at = 0 RETURNING id`,
-      [handler, key, shardOf(fact.session_id ?? key)],
+      [handler, key, shardOf(fact.session_id ?? key), pos],
     )
     if (row === undefined) throw new Error('the lane was not written')
     return row.id

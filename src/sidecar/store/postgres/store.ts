@@ -83,7 +83,7 @@ function createStore(
   const begun = new BegunAttempts(clock, (run, effect) => write(run, effect))
   const committer = new Committer({ database, clock, ownership, witness, part: begun })
   const lanes = new Lanes(ownership, begun, (pos) => markDamaged(pos))
-  const facts = new Facts((queries, added, into) => lanes.fanOut(queries, added, into))
+  const facts = new Facts(lanes)
   const hints = new Hints(ownership)
   const calls = new Calls(ownership)
   const sessions = new Sessions(now, (callId, sessionId) =>
@@ -129,8 +129,11 @@ function createStore(
       (queries) =>
         queries.rows<{ handler: string }>(
           `WITH dead AS (
-             UPDATE sidecar.deliveries SET status = 2, log = log || CASE log WHEN '' THEN '' ELSE ',' END || $1
-             WHERE fact_pos = $2 AND status = 0 RETURNING lane, handler
+             INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, log)
+             SELECT fact_pos, handler, lane, 2, 0, $1 FROM sidecar.deliveries WHERE fact_pos = $2 AND status = 0
+             ON CONFLICT (fact_pos, handler) DO UPDATE SET status = 2,
+               log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || excluded.log
+             RETURNING lane, handler
            ), shrunk AS (UPDATE sidecar.lanes l SET pending = pending - 1 FROM dead WHERE l.id = dead.lane)
            SELECT h.name AS handler FROM dead JOIN sidecar.handlers h ON h.number = dead.handler`,
           [entry, pos],

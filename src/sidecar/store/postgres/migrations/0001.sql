@@ -31,10 +31,12 @@ CREATE TABLE sidecar.facts (
   seen_stream  bigint,
   seen_webhook bigint,
   seen_poll    bigint,
-  checksum     bigint NOT NULL
+  checksum     bigint NOT NULL,
+  wanted       int NOT NULL DEFAULT 0          -- one bit for the number of each handler whose delivery has no row at first
 );
 CREATE INDEX facts_subject ON sidecar.facts (subject, pos) WHERE subject IS NOT NULL;
-CREATE INDEX facts_session ON sidecar.facts (session_id, pos) WHERE session_id IS NOT NULL;
+-- By the key of their lanes.
+CREATE INDEX facts_session ON sidecar.facts ((coalesce(session_id, '')), pos);
 
 CREATE TABLE sidecar.handlers (
   number       int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -51,10 +53,13 @@ CREATE TABLE sidecar.lanes (
   shard   smallint NOT NULL,
   pending bigint NOT NULL,
   due_at  bigint NOT NULL,                     -- ms, the store's clock
+  fresh   bigint NOT NULL DEFAULT 0,           -- each pending delivery of a fact before this position has a row
   UNIQUE (handler, key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 
-CREATE TABLE sidecar.deliveries (
+-- Most deliveries end seconds after they began to be pending: a delivery has no row before its first outcome, so that its row
+-- is written once. A row comes earlier where the fact alone does not say who wants it: for an unordered handler, and at a replay.
+CREATE TABLE sidecar.delivery_rows (
   fact_pos bigint NOT NULL,
   handler  int NOT NULL,
   lane     bigint NOT NULL,
@@ -64,9 +69,28 @@ CREATE TABLE sidecar.deliveries (
   log      text NOT NULL,
   answer   text,
   PRIMARY KEY (fact_pos, handler)
-) WITH (fillfactor = 80);
-CREATE INDEX deliveries_pending ON sidecar.deliveries (lane, fact_pos) WHERE status = 0;
-CREATE INDEX deliveries_dead ON sidecar.deliveries (handler, fact_pos) WHERE status = 2;
+) WITH (fillfactor = 90);
+CREATE INDEX deliveries_pending ON sidecar.delivery_rows (lane, fact_pos) WHERE status = 0;
+CREATE INDEX deliveries_dead ON sidecar.delivery_rows (handler, fact_pos) WHERE status = 2;
+
+-- Pending deliveries without a row.
+CREATE VIEW sidecar.fresh_deliveries AS
+  SELECT f.pos AS fact_pos, l.handler, l.id AS lane
+  FROM sidecar.lanes l JOIN sidecar.facts f ON coalesce(f.session_id, '') = l.key AND f.pos >= l.fresh
+  WHERE l.pending > 0 AND l.handler <= 30 AND f.wanted >> l.handler & 1 = 1
+    AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = l.handler) IS NULL;
+
+CREATE FUNCTION sidecar.first_fresh(lane sidecar.lanes, before bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT f.pos FROM sidecar.facts f
+  WHERE coalesce(f.session_id, '') = lane.key AND f.pos >= lane.fresh AND f.pos < before
+    AND lane.handler <= 30 AND f.wanted >> lane.handler & 1 = 1
+    AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = lane.handler) IS NULL
+  ORDER BY f.pos LIMIT 1
+$$;
+
+CREATE VIEW sidecar.deliveries AS
+  SELECT fact_pos, handler, lane, status, attempts, cut, log, answer FROM sidecar.delivery_rows
+  UNION ALL SELECT fact_pos, handler, lane, 0::smallint, 0, 0, '', NULL FROM sidecar.fresh_deliveries;
 
 CREATE TABLE sidecar.begun (
   fact_pos bigint NOT NULL,

@@ -1,0 +1,178 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Client } from 'pg'
+import { administer, PostgresServer } from '../../support/postgres.ts'
+import type { Child } from '../child.ts'
+import type { Measure } from '../measure.ts'
+import type { Queue } from '../queues.ts'
+import type { Bench, Scenario } from '../scenario.ts'
+import { Stage } from '../stage.ts'
+import type { Subject } from '../subject.ts'
+import { costOf, FRAMES, rateOf } from './burst.ts'
+import { follow, LATENCY, PACED } from './steady.ts'
+
+const RATE = 'postgres, burst'
+const PROCESSOR = 'postgres, processor time'
+const DEAD = 'postgres, dead rows'
+const PACE = 'postgres, latency'
+/** An ordered queue does a tenth of what the others do. */
+const ORDERED = 4000
+
+/** A server with the durability of its defaults, and an empty database of it for each run. */
+class Databases implements AsyncDisposable {
+  readonly #server: PostgresServer
+  #count = 0
+
+  private constructor(server: PostgresServer) {
+    this.#server = server
+  }
+
+  static async start(bench: Bench): Promise<Databases> {
+    return bench.use(new Databases(await PostgresServer.start([])))
+  }
+
+  async create(): Promise<string> {
+    const name = `bench_${++this.#count}`
+    await administer(this.#server.url(), `CREATE DATABASE ${name}`)
+    return this.#server.url(name)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop()
+  }
+}
+
+/** The work of `burst` with the store in PostgreSQL, on the same cores. */
+export const postgres: Scenario = {
+  measures: [
+    rateOf(RATE, 0.65, 1),
+    {
+      name: PROCESSOR,
+      unit: 'CPU s/10,000',
+      digits: 2,
+      judge: (ours, baseline) => ours / baseline,
+      judged: '# × baseline',
+      floor: { at: 'most', value: 1.5 },
+      goal: { value: 1.25 },
+    },
+    {
+      name: DEAD,
+      unit: 'a fact',
+      digits: 2,
+      judge: (ours) => ours,
+      judged: '# a fact',
+      floor: { at: 'most', value: 1.5 },
+      goal: { value: 1 },
+    },
+  ],
+  async open(bench) {
+    const databases = await Databases.start(bench)
+    const stage = await Stage.open(bench)
+    const count = bench.scaled(FRAMES)
+    return {
+      async ours() {
+        const store = await databases.create()
+        await stage.load(count)
+        await using subject = await stage.startSubject('now', { store })
+        const { rate, processor } = await costOf(stage, count, subject.pid)
+        await subject.stop()
+        return { [RATE]: rate, [PROCESSOR]: processor, [DEAD]: (await died(store)) / count }
+      },
+      async baseline() {
+        await stage.load(count)
+        await using baseline = await stage.startBaseline('now')
+        const { rate, processor } = await costOf(stage, count, baseline.pid)
+        return { [RATE]: rate, [PROCESSOR]: processor }
+      },
+    }
+  },
+}
+
+/** Versions of rows that an update or a delete left behind, whether they are removed yet or not. */
+async function died(url: string): Promise<number> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    // A server process reports its counts as it ends.
+    await pause(500)
+    const { rows } = await client.query<{ died: number }>(
+      `SELECT sum(n_tup_upd + n_tup_del)::float8 AS died FROM pg_stat_user_tables WHERE schemaname = 'sidecar'`,
+    )
+    return rows[0]?.died ?? Number.NaN
+  } finally {
+    await client.end()
+  }
+}
+
+function against(name: string, queue: Queue, floor: Measure['floor']['value'], goal: number): Scenario {
+  const measure = rateOf(name, floor, goal)
+  return {
+    measures: [measure],
+    async open(bench) {
+      const databases = await Databases.start(bench)
+      const stage = await Stage.open(bench)
+      const count = bench.scaled(FRAMES)
+      return {
+        async ours() {
+          await stage.load(count)
+          await using subject = await stage.startSubject('now', { store: await databases.create() })
+          const { rate } = await costOf(stage, count, subject.pid)
+          await subject.stop()
+          return { [name]: rate }
+        },
+        async baseline() {
+          const sent = queue === 'graphile-worker, ordered' ? bench.scaled(ORDERED) : count
+          await stage.load(sent)
+          await using other = await stage.startQueue(queue, await databases.create(), true)
+          return { [name]: (await costOf(stage, sent, other.pid)).rate }
+        },
+      }
+    },
+  }
+}
+
+/** The same burst through queues on PostgreSQL: jobs in any order, and jobs of a session in their order, as ours are. */
+export const beside: readonly Scenario[] = [
+  against('postgres beside graphile-worker', 'graphile-worker', 1.4, 2),
+  against('postgres beside ordered graphile-worker', 'graphile-worker, ordered', 8, 15),
+  against('postgres beside pg-boss', 'pg-boss', 1.4, 2),
+]
+
+/** Frames one by one, beside graphile-worker as it is without a local queue, which would make it slower here. */
+export const postgresLatency: Scenario = {
+  measures: [
+    {
+      name: PACE,
+      unit: 'ms added p50',
+      digits: 2,
+      judge: (ours, baseline) => ours / baseline,
+      judged: '# of baseline',
+      floor: { at: 'most', value: 0.7 },
+      goal: { value: 0.4 },
+    },
+  ],
+  async open(bench) {
+    const databases = await Databases.start(bench)
+    const stage = await Stage.open(bench)
+    const count = bench.scaled(PACED)
+    /** What a frame waits longer than with the bare pipe. */
+    const added = async (child: Child | Subject): Promise<number> => {
+      await using other = child
+      const { [LATENCY]: latency = Number.NaN } = await follow(stage, other.pid)
+      await stage.load(count)
+      await using bare = await stage.startBaseline('now')
+      const { [LATENCY]: least = Number.NaN } = await follow(stage, bare.pid)
+      return latency - least
+    }
+    return {
+      async ours() {
+        await stage.load(count)
+        return { [PACE]: await added(await stage.startSubject('now', { store: await databases.create() })) }
+      },
+      async baseline() {
+        await stage.load(count)
+        const database = await databases.create()
+        return { [PACE]: await added(await stage.startQueue('graphile-worker', database, false)) }
+      },
+    }
+  },
+}
