@@ -1,12 +1,18 @@
 import type { Clock, Timer } from '../../../std/ports.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Database, Transaction } from './database.ts'
+import { lockPositions } from './log.ts'
 import type { Ownership } from './ownership.ts'
 
-interface Write {
-  run(transaction: Transaction): Promise<unknown>
+export interface Manner {
   /** Milliseconds that it may wait for another write to share a transaction with. */
-  patience: number
+  patience?: number
+  /** `acks`: of nothing else, so no other write waits for it. `facts`: it may add facts. */
+  of?: 'acks' | 'facts'
+}
+
+interface Write extends Manner {
+  run(transaction: Transaction): Promise<unknown>
   committed(result: unknown): void
   failed(error: unknown): void
 }
@@ -60,12 +66,12 @@ export class Committer {
   write<T>(
     run: (transaction: Transaction) => Promise<T>,
     effect: (result: T) => void = () => undefined,
-    patience = 0,
+    { patience = 0, of }: Manner = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
-        patience,
+        ...(of === undefined ? {} : { of }),
         committed(result) {
           effect(result as T)
           resolve(result as T)
@@ -129,12 +135,21 @@ export class Committer {
 
   async #transact(writes: readonly Write[]): Promise<void> {
     const started = this.#clock.steady()
-    const results: unknown[] = []
+    const results = new Map<Write, unknown>()
     const transaction = await this.#database.begin()
     let number: number
     try {
-      number = await this.#ownership.confirm(transaction)
-      for (const write of writes) results.push(await write.run(transaction))
+      const run = async (write: Write): Promise<void> => void results.set(write, await write.run(transaction))
+      const [acks, others] = [writes.filter(isOfAcks), writes.filter((write) => !isOfAcks(write))]
+      const oneByOne = async (): Promise<void> => {
+        for (const write of others) await run(write)
+      }
+      const confirmed = this.#ownership.confirm(transaction)
+      // A process that adds facts locks the row of the last position before any lane, so that two never wait for each other.
+      const locked =
+        acks.length > 0 && others.some(({ of }) => of === 'facts') ? lockPositions(transaction) : null
+      await together([confirmed, locked, oneByOne(), ...acks.map(run)])
+      number = await confirmed
       await this.#part.note(transaction)
     } catch (error) {
       await transaction.rollback()
@@ -146,7 +161,7 @@ export class Committer {
       if (!(await this.#isCommitted(number))) throw error
     }
     this.#part.committed()
-    for (const [index, write] of writes.entries()) write.committed(results[index])
+    for (const write of writes) write.committed(results.get(write))
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
   }
 
@@ -162,4 +177,18 @@ export class Committer {
       await new Promise<void>((resolve) => void this.#clock.after(ASKED, resolve))
     }
   }
+}
+
+function isOfAcks({ of }: Write): boolean {
+  return of === 'acks'
+}
+
+/**
+ * Waits for all of it, also when some of it fails: a statement that is sent after the end of its transaction would be one by itself.
+ * @throws what failed first.
+ */
+export async function together(work: readonly (Promise<unknown> | null)[]): Promise<void> {
+  const failed: unknown[] = []
+  await Promise.all(work.map((one) => one?.catch((error: unknown) => failed.push(error))))
+  if (failed.length > 0) throw failed[0]
 }

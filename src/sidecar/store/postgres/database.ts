@@ -2,9 +2,9 @@ import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { isObject } from '../../../std/json.ts'
 import { StoreError } from '../../../core/store-error.ts'
-import { original, storable } from './text.ts'
+import { original, parameterOf } from './text.ts'
 
-export type Value = string | number | null | readonly (string | number | null)[]
+export type Value = string | number | null | readonly (string | null)[] | readonly (number | null)[]
 
 /** Runs statements: a connection, or any connection of a pool. */
 export interface Queries {
@@ -26,7 +26,10 @@ export interface DatabaseAddress {
   longest?: number
 }
 
-/** A transaction that is under way. */
+/**
+ * A transaction that is under way. A statement is sent at once: those that do not wait for one another go out together. After
+ * one that fails all others fail.
+ */
 export interface Transaction extends Queries {
   /** Several statements at once, which are not prepared. */
   script(text: string): Promise<void>
@@ -92,7 +95,13 @@ export async function openDatabase(
     idleTimeoutMillis: TIMES.idle,
     allowExitOnIdle: true,
   })
-  const writers = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
+  const writers = new pg.Pool({
+    ...config,
+    pipeline: true,
+    max: 1,
+    idleTimeoutMillis: 0,
+    allowExitOnIdle: true,
+  })
   // An idle connection that breaks: the next statement opens another one.
   for (const pool of [readers, writers]) {
     pool.on('error', onError)
@@ -152,11 +161,6 @@ function statement(text: string, values: readonly Value[]): QueryConfig {
   return { name: nameOf(text), text, values: values.map(parameterOf) }
 }
 
-function parameterOf(value: Value): unknown {
-  if (typeof value === 'string') return storable(value)
-  return Array.isArray(value) ? value.map((one) => (typeof one === 'string' ? storable(one) : one)) : value
-}
-
 function queriesOf(connection: Pool | PoolClient | Client): Queries {
   return {
     async rows<R>(text: string, values: readonly Value[] = []) {
@@ -173,7 +177,16 @@ function queriesOf(connection: Pool | PoolClient | Client): Queries {
 async function begin(writers: Pool): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
   const queries = queriesOf(client)
-  const give = (error?: unknown): void => client.release(error !== undefined)
+  let given = false
+  const give = (error?: unknown): void => {
+    given = true
+    client.release(error !== undefined)
+  }
+  /** What comes after the end would be a transaction by itself. */
+  const open = (): void => {
+    if (given) throw new Error('the transaction is over')
+  }
+  // Waited for: a statement behind a BEGIN that was cancelled would be a transaction by itself.
   try {
     await attempt(() => client.query('BEGIN'))
   } catch (error) {
@@ -181,8 +194,16 @@ async function begin(writers: Pool): Promise<Transaction> {
     throw error
   }
   return {
-    ...queries,
+    async rows<R>(text: string, values?: readonly Value[]) {
+      open()
+      return await queries.rows<R>(text, values)
+    },
+    async change(text, values) {
+      open()
+      return await queries.change(text, values)
+    },
     async script(text) {
+      open()
       await attempt(() => client.query(text))
     },
     async commit() {

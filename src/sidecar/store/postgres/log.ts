@@ -28,10 +28,19 @@ export const checkpoints = {
 
   /** A cursor never moves back. One that is no number cannot be compared: the newest wins. */
   async advance(queries: Queries, name: string, value: string): Promise<void> {
-    const known = seqOf(await checkpoints.get(queries, name))
-    const given = seqOf(value)
-    if (known === null || given === null || given > known) await checkpoints.set(queries, name, value)
+    const whole = seqOf(value) === null ? null : value
+    await queries.change(
+      `INSERT INTO sidecar.checkpoints AS c (name, value) VALUES ($1, $2)
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value
+       WHERE $3::numeric IS NULL OR c.value IS NULL OR c.value !~ '^[0-9]{1,40}$' OR c.value::numeric < $3::numeric`,
+      [name, value, whole],
+    )
   },
+}
+
+/** Before the first of its lanes, a transaction locks what each that adds facts locks. */
+export async function lockPositions(queries: Queries): Promise<void> {
+  await queries.rows(`SELECT FROM sidecar.positions WHERE name = 'facts' FOR UPDATE`)
 }
 
 /** Makes the deliveries of facts that are new. */
@@ -48,8 +57,9 @@ const ADD = `
   SELECT drawn.base + f.nth, f.id, f.type, f.session_id, f.turn_id, f.at, f.family, f.seq, f.body, f.subject, f.seen_stream,
     f.seen_webhook, f.seen_poll, f.checksum, f.wanted
   FROM drawn, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::int[]) WITH ORDINALITY
-    AS f(id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook, seen_poll, checksum, wanted, nth)
+    $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::int[], $16::text[]) WITH ORDINALITY
+    AS f(id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook, seen_poll, checksum, wanted, number, nth)
+  WHERE f.number IS NULL OR f.number::numeric > coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1)
   ON CONFLICT (id) DO NOTHING
   RETURNING pos)
   SELECT min(drawn.base) AS base, CASE WHEN count(added.pos) < $1::bigint
@@ -66,7 +76,7 @@ export class Facts {
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
   async append(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
-    if (facts.length > 0) await this.release(queries, await this.unpruned(queries, facts), into)
+    await this.#add(queries, facts, facts.map(numberOf), into)
   }
 
   /** A service that replays everything hands us what we delivered and removed long ago. */
@@ -79,6 +89,16 @@ export class Facts {
 
   /** As `append`, of frames that were held: later ones may have been delivered and removed meanwhile. */
   async release(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
+    await this.#add(queries, facts, [], into)
+  }
+
+  /** Leaves out those whose numbers are not above those of facts that were removed. */
+  async #add(
+    queries: Queries,
+    facts: readonly Fact[],
+    numbers: readonly (string | null)[],
+    into: Committed,
+  ): Promise<void> {
     if (facts.length === 0) return
     const seen = await this.#seenBefore(queries, facts)
     const [row] = await queries.rows<{ base: number; part: string | null }>(ADD, [
@@ -97,6 +117,7 @@ export class Facts {
       seen.map(({ poll }) => poll ?? null),
       facts.map(checksum),
       facts.map(({ type }) => this.#fan.wanted(type)),
+      numbers,
     ])
     if (row === undefined) throw new Error('no positions were drawn')
     const places = row.part?.split(',').map(Number) ?? facts.keys()
@@ -159,4 +180,8 @@ export class Facts {
         [subject, channel, at],
       )
   }
+}
+
+function numberOf({ seq }: Fact): string | null {
+  return seqOf(seq) === null ? null : seq
 }

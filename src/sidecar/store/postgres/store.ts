@@ -9,7 +9,7 @@ import { createThrottledLog } from '../../../std/throttled-log.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
-import { Committer, type Witness } from './committer.ts'
+import { Committer, together, type Manner, type Witness } from './committer.ts'
 import {
   openDatabase,
   type Database,
@@ -105,10 +105,10 @@ function createStore(
   async function write<T>(
     run: (transaction: Transaction) => Promise<T>,
     effect?: (result: T) => void,
-    patience?: number,
+    manner?: Manner,
   ): Promise<T> {
     refuse()
-    return await committer.write(run, effect, patience)
+    return await committer.write(run, effect, manner)
   }
   /** A process whose lease is over must not act on what it reads. */
   async function ask<T>(read: (queries: Queries) => Promise<T>): Promise<T> {
@@ -164,8 +164,10 @@ function createStore(
     }
     const batch =
       given.scoped === true ? await scoping.apply(queries, given, into, { at: clock.now(), now: at }) : given
-    if (batch.facts !== undefined) {
-      await facts.append(queries, batch.facts, into)
+    const advanced = batch.cursor === undefined ? null : checkpoints.advance(queries, 'stream', batch.cursor)
+    if (batch.facts === undefined) await advanced
+    else {
+      await together([advanced, facts.append(queries, batch.facts, into)])
       for (const fact of batch.facts) if (fact.type === TURN_ENDED) await sessions.endTurn(queries, fact)
     }
     if (batch.hints !== undefined && batch.hints.length > 0) {
@@ -174,7 +176,6 @@ function createStore(
         if (subject !== undefined) await facts.sight(queries, { subject, channel, at: seenAt }, into)
       into.hinted = true
     }
-    if (batch.cursor !== undefined) await checkpoints.advance(queries, 'stream', batch.cursor)
     for (const reading of batch.readings ?? []) {
       const { claim } = reading.hint
       if ((claim !== null && !ownership.holds(claim.lease)) || !(await sessions.write(queries, reading))) {
@@ -217,7 +218,7 @@ function createStore(
             lanes.acknowledged(acks)
             for (const { callId, lease } of committed.newCalls) if (lease !== null) calls.claimed(callId)
           },
-          patience,
+          { patience, ...kindOf(batch) },
         )
       },
       missed: (expected, age) =>
@@ -307,6 +308,12 @@ function createStore(
       await database.close()
     },
   }
+}
+
+function kindOf(batch: Batch): Manner {
+  if (batch.acks !== undefined && Object.keys(batch).length === 1) return { of: 'acks' }
+  const adds = batch.facts !== undefined || batch.readings !== undefined || batch.calls !== undefined
+  return adds ? { of: 'facts' } : {}
 }
 
 function createSettings({

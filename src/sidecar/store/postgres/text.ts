@@ -8,7 +8,7 @@ const MARKED = /[\0\uE000]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF
 const WRITTEN = /\uE000([0-9a-f]{4})/g
 
 /** As PostgreSQL can store it. */
-export function storable(text: string): string {
+function storable(text: string): string {
   // oxlint-disable-next-line no-control-regex
   if (text.isWellFormed() && !/[\0\uE000]/.test(text)) return text
   return text.replace(MARKED, (one) => MARK + one.charCodeAt(0).toString(16).padStart(4, '0'))
@@ -18,4 +18,42 @@ export function storable(text: string): string {
 export function original(text: string): string {
   if (!text.includes(MARK)) return text
   return text.replace(WRITTEN, (_all, digits: string) => String.fromCharCode(parseInt(digits, 16)))
+}
+
+type Member = string | number | null
+
+/** A value as the driver sends it. */
+export function parameterOf(value: Member | readonly Member[]): string | number | Buffer | null {
+  if (typeof value === 'string') return storable(value)
+  if (typeof value === 'number' || value === null) return value
+  return value.some((one) => typeof one === 'string') ? textArray(value) : numberArray(value)
+}
+
+function numberArray(members: readonly Member[]): string {
+  return `{${members.map((one) => one ?? 'NULL').join()}}`
+}
+
+/** The type of the members, as the server numbers it. */
+const TEXT = 25
+/** Bytes of: dimensions, nulls, type, length, lower bound. */
+const HEADER = 20
+
+/** In the binary format: as a text, each quote of each body would be escaped and read again. */
+function textArray(members: readonly Member[]): Buffer {
+  const texts = members.map((one) => (one === null ? null : storable(String(one))))
+  let size = HEADER
+  for (const text of texts) size += 4 + (text === null ? 0 : Buffer.byteLength(text))
+  const buffer = Buffer.allocUnsafe(size)
+  buffer.writeInt32BE(1, 0)
+  buffer.writeInt32BE(texts.includes(null) ? 1 : 0, 4)
+  buffer.writeInt32BE(TEXT, 8)
+  buffer.writeInt32BE(texts.length, 12)
+  buffer.writeInt32BE(1, 16)
+  let place = HEADER
+  for (const text of texts) {
+    const length = text === null ? -1 : buffer.write(text, place + 4)
+    buffer.writeInt32BE(length, place)
+    place += 4 + Math.max(0, length)
+  }
+  return buffer
 }
