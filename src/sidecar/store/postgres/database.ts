@@ -4,7 +4,7 @@ import { isObject } from '../../../std/json.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { original, parameterOf } from './text.ts'
 
-export type Value = string | number | null | readonly (string | null)[] | readonly (number | null)[]
+export type Value = string | number | null | readonly (string | number | null)[]
 
 /** Runs statements: a connection, or any connection of a pool. */
 export interface Queries {
