@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { alone, warned, type Act, type RunOf } from './owners.ts'
+import { alone, inTurn, warned, type Act, type RunOf } from './owners.ts'
 
 const act = (owner: string, from: number, until: number | null): Act => ({
   subject: 'session 1',
@@ -24,6 +24,19 @@ describe('two processes that act for one session', () => {
     const acts = [act('b', 500, 2000), act('a', 0, null)]
     expect(alone(acts, () => false)).toMatchObject([{ invariant: 'I8' }])
     expect(alone(acts, ({ owner }) => owner === 'a')).toEqual([])
+  })
+})
+
+describe('two processes that take turns', () => {
+  const acts = [act('a', 0, 10), act('b', 200, 210), act('a', 400, 410)]
+
+  test('are found when the first goes on at once, unless it is excused', () => {
+    expect(inTurn(acts, () => false)).toMatchObject([{ invariant: 'I8' }])
+    expect(inTurn(acts, () => true)).toEqual([])
+  })
+
+  test('are right when the lease may have come back', () => {
+    expect(inTurn([...acts.slice(0, 2), act('a', 1900, 1910)], () => false)).toEqual([])
   })
 })
 

@@ -19,7 +19,7 @@ export interface RunOf extends Act {
 }
 
 /** A process that was killed is noticed so late, milliseconds. */
-const SLACK = 300
+const SLACK = 50
 
 /**
  * I8: two processes never act for one subject at once. `excused`: what the earlier one could not help, such as that it was frozen
@@ -35,6 +35,30 @@ export function alone(acts: readonly Act[], excused: (earlier: Act, later: Act) 
         `${later.owner} acted for ${later.subject} from ${shown(later.from)}, ` +
         `and ${earlier.owner} did from ${shown(earlier.from)} to ${shown(earlier.until)}`,
     }))
+}
+
+/** A lease that was released does not come back so soon, milliseconds. */
+const GIVEN_BACK = 1000
+
+/**
+ * I8: a process that acted for a subject does not act for it again right after another one did. `excused`: such as that the other
+ * one ended in between, or that the request of the first was held up on its way.
+ */
+export function inTurn(acts: readonly Act[], excused: (other: Act, again: Act) => boolean): Fault[] {
+  const faults = new Map<string, Fault>()
+  for (const all of Map.groupBy(acts, ({ subject }) => subject).values()) {
+    const sorted = all.toSorted((a, b) => a.from - b.from)
+    for (const [index, again] of sorted.entries()) {
+      const other = sorted[index - 1]
+      const { owner, subject, from } = again
+      if (other === undefined || other.owner === owner || from - other.from > GIVEN_BACK) continue
+      const before = sorted.slice(0, index).findLast((act) => act.owner === owner)
+      if (before === undefined || from - before.from > 2 * GIVEN_BACK || excused(other, again)) continue
+      const message = `${owner} acted for ${subject} at ${shown(before.from)} and ${shown(from)}, ${other.owner} at ${shown(other.from)}`
+      faults.set(subject, { invariant: 'I8', message })
+    }
+  }
+  return [...faults.values()]
 }
 
 /** I8 and I5: a second run is marked uncertain, unless the run before is known to have failed. */

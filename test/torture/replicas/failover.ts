@@ -39,7 +39,9 @@ export async function measureFailovers(
   while (sessions.length < SESSIONS) sessions.push(await world.service.create({}))
   for (const { sidecar } of world.replicas) sidecar.start()
   for (let time = 0; time < times; time++) {
-    for (const { sidecar } of world.replicas) await sidecar.ready()
+    for (const { sidecar, number } of world.replicas)
+      if (!(await sidecar.ready()))
+        throw new Error(`replica ${number} ended while it started: ${world.folder}`)
     const leader = await steady(world, sessions)
     done(await fail(world, leader, time % 2 === 0 ? 'kill' : 'stop'))
     leader.sidecar.start()

@@ -1,4 +1,4 @@
-import { alone, warned, type Act } from '../../checker/owners.ts'
+import { alone, inTurn, warned, type Act } from '../../checker/owners.ts'
 import type { Fault } from '../../checker/history.ts'
 import type { ReplicaWorld } from './world.ts'
 
@@ -40,6 +40,7 @@ export function owned(world: ReplicaWorld): Fault[] {
   count(world, postings, 'sessions answered by two replicas')
   return [
     ...alone(callbacks, (earlier, later) => isExcused(world, 'app', [earlier, later])),
+    ...inTurn(callbacks, (other, again) => mayHaveComeBack(world, other, again)),
     ...warned(runs),
     ...alone(postings, (earlier, later) => isExcused(world, 'service', [earlier, later])),
   ]
@@ -55,6 +56,16 @@ function isExcused(
   const until = performance.timeOrigin + later.from + AROUND
   const replica = replicas.find(({ number }) => earlier.owner === `replica ${number}`)
   return replica?.wasFrozen(from, until) === true || replica?.links[line].quiet(from, until) === false
+}
+
+/** The other one's life ended, or the request was held up on its way. */
+function mayHaveComeBack(world: ReplicaWorld, other: Act, again: Act): boolean {
+  const [from, until] = [performance.timeOrigin + other.from, performance.timeOrigin + again.from]
+  const lives = world.replicas.find(({ number }) => other.owner === `replica ${number}`)?.sidecar.lives ?? []
+  const ended = lives.some(
+    (life) => life.until !== null && life.until > from - AROUND && life.until < until + AROUND,
+  )
+  return ended || isExcused(world, 'app', [again, again])
 }
 
 function count({ tally }: ReplicaWorld, acts: readonly Act[], name: string): void {
