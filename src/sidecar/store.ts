@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type { Config, DatabaseTls, StoreUrl } from './config/config.ts'
 import { strandedStore } from './config/store-folder.ts'
 import { OperatorError } from '../std/errors.ts'
@@ -8,6 +9,7 @@ import { StoreError } from '../core/store-error.ts'
 import { isOfAnother } from './past.ts'
 import type { DatabaseAddress } from './store/postgres/database.ts'
 import { openSqliteStore } from './store/sqlite/store.ts'
+import { VERSION } from './version.ts'
 
 export interface StorePorts {
   clock: Clock
@@ -22,12 +24,12 @@ export interface StorePorts {
 }
 
 /**
- * Opens the store that the configuration names; one in a database once no other sidecar has it.
+ * Opens the store that the configuration names.
  * @throws {OperatorError} when the store cannot be used.
  */
 export async function openStore(
   { store: { url }, service }: Config,
-  { clock, log, random, password, end, onStandby }: StorePorts,
+  { clock, log, random, password }: StorePorts,
   observer: Observer,
   onLost: (error: StoreError) => void,
 ): Promise<Store> {
@@ -41,7 +43,7 @@ export async function openStore(
     const { openPostgresStore } = await import('./store/postgres/store.ts')
     const database = addressOf(url, password)
     const options = { database, clock, log, random, ...reports }
-    return await openPostgresStore(options, {}, { end, onStandby })
+    return await openPostgresStore(options, {}, { name: hostname(), version: VERSION })
   }
   const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)

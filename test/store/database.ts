@@ -39,6 +39,7 @@ export async function openBare({ path = ':memory:', dueBy = 'clock', ...options 
       )
     : openSqliteStore({ path, log, ...options, clock })
   onTestFinished(() => store.close())
+  await store.shards.join()
   return { store, clock, log }
 }
 

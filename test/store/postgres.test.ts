@@ -26,6 +26,7 @@ async function openAt(url: string, lease = systemClock()) {
     { lease },
   )
   onTestFinished(() => store.close())
+  await store.shards.join()
   await store.settings.registerHandlers([everything('app')])
   return { store, lost }
 }
@@ -168,37 +169,6 @@ describe('under load', () => {
 })
 
 describe('the lease', () => {
-  it('that another process took: not one more write, nothing more is handed out, and it is reported once', async () => {
-    const url = await createDatabase()
-    const first = await openAt(url)
-    await first.store.log.commit({ facts: [frameFact(1)] })
-    const admin = await adminOf(url)
-    await admin.query("UPDATE sidecar.leases SET until = clock_timestamp() - interval '1 s'")
-    const second = await openAt(url)
-    await second.store.log.commit({ facts: [frameFact(2)] })
-    await expect(first.store.log.commit({ facts: [frameFact(3)] })).rejects.toMatchObject({ kind: 'fenced' })
-    await expect(first.store.lanes.claim({ handler: 'app', lanes: 1 })).rejects.toMatchObject({
-      kind: 'fenced',
-    })
-    expect(first.lost).toMatchObject([{ kind: 'fenced' }])
-    expect(await seqsIn(second.store)).toEqual(['1', '2'])
-  })
-
-  it('is waited for while its owner lives, and taken at once when it stops', async () => {
-    const url = await createDatabase()
-    const first = await openAt(url)
-    let opened = false
-    const waiting = openAt(url).then((second) => {
-      opened = true
-      return second
-    })
-    await first.store.log.commit({ facts: [frameFact(1)] })
-    expect(opened).toBe(false)
-    await first.store.close()
-    const second = await waiting
-    expect(await seqsIn(second.store)).toEqual(['1'])
-  })
-
   it('that cannot be renewed in time: nothing is read or written, until it is renewed before anyone took it', async () => {
     const wire = await Wire.to(await createDatabase())
     const lease = new VirtualClock()

@@ -1,8 +1,8 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** `cut`: both sides lose the connection. */
-type Fate = 'pass' | 'cut'
+/** `cut`: both sides lose the connection; `drop`: neither sees that the bytes are lost. */
+type Fate = 'pass' | 'cut' | 'drop'
 
 /** The way between a store and its server, which a test can cut at chosen bytes. */
 export class Wire {

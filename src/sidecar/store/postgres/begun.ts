@@ -9,6 +9,7 @@ type Write = (run: (transaction: Transaction) => Promise<void>, effect?: () => v
 interface Begun {
   handler: number
   positions: readonly number[]
+  shard: number
   /** Our wall clock. */
   at: number
   /** Steady milliseconds. */
@@ -33,10 +34,10 @@ export class BegunAttempts implements Part {
     this.#write = write
   }
 
-  begin(lane: Lane, handler: number, positions: readonly number[]): void {
+  begin(lane: Lane, handler: number, attempt: { positions: readonly number[]; shard: number }): void {
     const since = this.#clock.steady()
     this.#unwritten.delete(lane.id)
-    this.#unwritten.set(lane.id, { handler, positions, at: this.#clock.now(), since })
+    this.#unwritten.set(lane.id, { handler, ...attempt, at: this.#clock.now(), since })
     this.#arm(since)
   }
 
@@ -94,12 +95,17 @@ export class BegunAttempts implements Part {
       this.#staged.push([lane, begun])
     }
     if (this.#staged.length === 0) return
-    const rows = this.#staged.flatMap(([, { handler, positions, at }]) =>
-      positions.map((pos) => ({ pos, handler, at })),
+    const rows = this.#staged.flatMap(([, { positions, ...begun }]) =>
+      positions.map((pos) => ({ pos, ...begun })),
     )
     await transaction.change(
-      `INSERT INTO sidecar.begun SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[]) ON CONFLICT DO NOTHING`,
-      [rows.map(({ pos }) => pos), rows.map(({ handler }) => handler), rows.map(({ at }) => at)],
+      `INSERT INTO sidecar.begun SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[]) ON CONFLICT DO NOTHING`,
+      [
+        rows.map(({ pos }) => pos),
+        rows.map(({ handler }) => handler),
+        rows.map(({ at }) => at),
+        rows.map(({ shard }) => shard),
+      ],
     )
   }
 
@@ -141,14 +147,15 @@ function keyOf(handler: number, pos: number): string {
   return `${handler}/${pos}`
 }
 
-/** Records the attempts that the last owner left: each shows as interrupted, and counts only for the attempt number. */
-export async function recoverBegun(queries: Queries): Promise<void> {
+/** Records the attempts that the last owner of shards left: each shows as interrupted, and counts only for the attempt number. */
+export async function recoverBegun(queries: Queries, shards: readonly number[]): Promise<void> {
   await queries.change(
-    `WITH left_over AS (DELETE FROM sidecar.begun RETURNING fact_pos, handler, at)
+    `WITH left_over AS (DELETE FROM sidecar.begun WHERE shard = ANY ($1::smallint[]) RETURNING fact_pos, handler, at)
      INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, cut, log)
      SELECT p.fact_pos, p.handler, p.lane, 0, 0, 1, '{"at":' || l.at || ',"error":"${CUT}","ms":0}'
      FROM left_over l JOIN sidecar.deliveries p ON p.fact_pos = l.fact_pos AND p.handler = l.handler AND p.status = 0
      ON CONFLICT (fact_pos, handler) DO UPDATE SET cut = d.cut + 1,
        log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || excluded.log`,
+    [shards],
   )
 }

@@ -1,11 +1,10 @@
-import type { Call, CallRoom, ClaimedCall } from '../../../core/call.ts'
+import { newCall, type AddedCall, type Call, type CallRoom, type ClaimedCall } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Lease } from '../../../core/lease.ts'
 import { CALL, callOf, callRow, columnOf, FIELDS, type CallRow, type Due } from '../sqlite/calls.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
-import type { Ownership } from './ownership.ts'
-import { shardOf } from '../../../core/shards.ts'
+import { placeOf, type Membership } from '../membership.ts'
 
 const WAITING = "ended_at IS NULL AND state = 'received'"
 const MOVING = "ended_at IS NULL AND state <> 'received'"
@@ -17,18 +16,31 @@ const NAMES = `WITH RECURSIVE names(name) AS (
 
 /** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
 export class Calls {
-  readonly #claims = new Claims<string>()
-  readonly #ownership: Ownership
+  readonly #claims: Claims<string>
+  readonly #membership: Membership
   /** The ids that the next statement of `get` finds. */
   readonly #requested = new Set<string>()
   #found: Promise<CallRow[]> = Promise.resolve([])
 
-  constructor(ownership: Ownership) {
-    this.#ownership = ownership
+  constructor(membership: Membership) {
+    this.#membership = membership
+    this.#claims = new Claims((shard) => membership.mayClaim(shard))
   }
 
-  /** @returns those that were not known. A session that waits for hundreds of calls reports all of them at each reading. */
-  async add(queries: Queries, calls: readonly Call[], now: number): Promise<Call[]> {
+  /** The number of claims of a shard. */
+  claimed(shard: number): number {
+    return this.#claims.countOf(shard)
+  }
+
+  /**
+   * A session that waits for hundreds of calls reports all of them at each reading. `taken`: gets those that are claimed.
+   * @returns those that were not known.
+   */
+  async add(
+    queries: Queries,
+    calls: readonly Call[],
+    { now, taken }: { now: number; taken: Set<string> },
+  ): Promise<AddedCall[]> {
     const known = new Set(
       (
         await this.#find(
@@ -37,9 +49,14 @@ export class Calls {
         )
       ).map(({ callId }) => callId),
     )
-    const added: Call[] = []
-    for (const call of calls)
-      if (!known.has(call.callId) && (await this.#insert(queries, call, now))) added.push(call)
+    const added: AddedCall[] = []
+    for (const given of calls) {
+      const { callId } = given
+      if (known.has(callId)) continue
+      const { call, lease } = this.#take(given)
+      if (lease !== null) taken.add(callId)
+      if (await this.#insert(queries, call, now)) added.push({ callId, lease })
+    }
     return added
   }
 
@@ -48,27 +65,32 @@ export class Calls {
     const added = await queries.change(
       `INSERT INTO sidecar.calls (due_at, shard, ${FIELDS.map(columnOf).join(', ')})
        VALUES ($1, $2, ${FIELDS.map((_, index) => `$${index + 3}`).join(', ')}) ON CONFLICT DO NOTHING`,
-      [Math.floor(now), shardOf(call.sessionId), ...FIELDS.map((field) => row[field])],
+      [Math.floor(now), placeOf(call.sessionId), ...FIELDS.map((field) => row[field])],
     )
     return added === 1
   }
 
-  async step(queries: Queries, { callId, event, after, lease }: CallStep, now: number): Promise<boolean> {
-    if (lease !== undefined && !this.#ownership.holds(lease)) return false
+  /** @returns the shard of the call; null: refused. */
+  async step(
+    queries: Queries,
+    { callId, event, after, lease }: CallStep,
+    now: number,
+  ): Promise<number | null> {
+    if (lease !== undefined && !this.#membership.holds(lease)) return null
     const [row] = await queries.rows<CallRow>(
       `SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1 FOR UPDATE`,
       [callId],
     )
-    if (row === undefined) return false
+    if (row === undefined) return null
     const stepped = transition(callOf(row), event)
-    if (stepped === null) return false
+    if (stepped === null) return null
     const next = callRow(stepped)
     await queries.change(
       `UPDATE sidecar.calls SET due_at = coalesce($2::bigint, due_at),
          ${FIELDS.map((field, index) => `${columnOf(field)} = $${index + 3}`).join(', ')} WHERE call_id = $1`,
       [callId, after === undefined ? null : Math.ceil(now + after), ...FIELDS.map((field) => next[field])],
     )
-    return true
+    return placeOf(row.sessionId)
   }
 
   /** A call that waits for the app and is not among the actions that the session still requires is due. */
@@ -101,45 +123,68 @@ export class Calls {
   }
 
   async claim(queries: Queries, room: CallRoom, now: number): Promise<ClaimedCall[]> {
+    const { claimable } = this.#membership
+    if (claimable?.length === 0) return []
     const due = Math.floor(now)
     const take = (places: number, find: (limit: number) => Promise<CallRow[]>): Promise<CallRow[]> =>
-      this.#claims.claim(places, find, (row) => row.callId)
+      this.#claims.claim(places, find, (row) => [row.callId, placeOf(row.sessionId)])
     const rows = await take(room.others, (limit) =>
       queries.rows<CallRow>(
-        `SELECT ${CALL} FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint ORDER BY due_at LIMIT $2`,
-        [due, limit],
+        `SELECT ${CALL} FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint
+           AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
+        [due, limit, claimable],
       ),
     )
     for (const name of await this.#names(queries)) {
       const found = await take(room.of(name), (limit) =>
         queries.rows<CallRow>(
-          `SELECT ${CALL} FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint ORDER BY due_at LIMIT $3`,
-          [name, due, limit],
+          `SELECT ${CALL} FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint
+             AND ($4::smallint[] IS NULL OR shard = ANY ($4)) ORDER BY due_at LIMIT $3`,
+          [name, due, limit, claimable],
         ),
       )
       rows.push(...found)
     }
-    return rows.map((row) => ({ call: callOf(row), lease: this.#ownership.lease }))
+    return rows.map((row) => ({
+      call: callOf(row),
+      lease: this.#membership.leaseOf(placeOf(row.sessionId)),
+    }))
   }
 
-  /** The tool host that wrote a call as running works on it already. */
-  claimed(callId: string): void {
-    this.#claims.add(callId)
+  /**
+   * A call that is written as running is worked on by the tool host that wrote it. It is claimed before it is written: its
+   * shard is not handed over meanwhile. The call of another process's shard is not run here.
+   */
+  #take(call: Call): { call: Call; lease: Lease | null } {
+    if (call.state !== 'running') return { call, lease: null }
+    const shard = placeOf(call.sessionId)
+    if (!this.#membership.mayClaim(shard) || this.#claims.has(call.callId))
+      return { call: newCall(call), lease: null }
+    this.#claims.add(call.callId, shard)
+    return { call, lease: this.#membership.leaseOf(shard) }
+  }
+
+  /** Of a commit that failed, or that did not add them. */
+  withdraw(taken: Iterable<string>): void {
+    for (const callId of taken) this.#claims.release(callId)
   }
 
   release(callId: string, lease: Lease): void {
-    if (this.#ownership.holds(lease)) this.#claims.release(callId)
+    if (this.#membership.holds(lease)) this.#claims.release(callId)
   }
 
   async next(queries: Queries, room: CallRoom): Promise<number | null> {
     const first = (find: (limit: number) => Promise<Due[]>): Promise<Due | null> =>
       this.#claims.first(find, (row) => row.call_id)
+    const { claimable } = this.#membership
+    if (claimable?.length === 0) return null
     const due: number[] = []
     if (room.others > 0) {
       const row = await first((limit) =>
         queries.rows<Due>(
-          `SELECT call_id, due_at FROM sidecar.calls WHERE ${MOVING} ORDER BY due_at LIMIT $1`,
-          [limit],
+          `SELECT call_id, due_at FROM sidecar.calls WHERE ${MOVING} AND ($2::smallint[] IS NULL OR shard = ANY ($2))
+           ORDER BY due_at LIMIT $1`,
+          [limit, claimable],
         ),
       )
       if (row !== null) due.push(row.due_at)
@@ -148,8 +193,9 @@ export class Calls {
       if (room.of(name) <= 0) continue
       const row = await first((limit) =>
         queries.rows<Due>(
-          `SELECT call_id, due_at FROM sidecar.calls WHERE ${WAITING} AND name = $1 ORDER BY due_at LIMIT $2`,
-          [name, limit],
+          `SELECT call_id, due_at FROM sidecar.calls WHERE ${WAITING} AND name = $1
+             AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
+          [name, limit, claimable],
         ),
       )
       if (row !== null) due.push(row.due_at)

@@ -1,10 +1,18 @@
 /**
- * What this process has claimed of one queue. A claim reads a row, and meanwhile the row is worked off and
- * released: what was read of it is old. So a claim gives out no row that was released since it began.
+ * What this process has claimed of one queue, by shard. A claim reads a row, and meanwhile the row is worked off and
+ * released, or its shard is handed over: what was read of it is old. So a claim gives out no row that was released since it
+ * began, and none of a shard that is no longer claimed from.
  */
 export class Claims<K> {
-  readonly #claimed = new Set<K>()
+  /** The shard of each key. */
+  readonly #claimed = new Map<K, number>()
+  readonly #counts = new Map<number, number>()
   readonly #claiming = new Set<Set<K>>()
+  readonly #mayClaim: (shard: number) => boolean
+
+  constructor(mayClaim: (shard: number) => boolean) {
+    this.#mayClaim = mayClaim
+  }
 
   get size(): number {
     return this.#claimed.size
@@ -14,27 +22,48 @@ export class Claims<K> {
     return this.#claimed.has(key)
   }
 
-  add(key: K): void {
-    this.#claimed.add(key)
+  shardOf(key: K): number | undefined {
+    return this.#claimed.get(key)
+  }
+
+  /** The number of claims of a shard. */
+  countOf(shard: number): number {
+    return this.#counts.get(shard) ?? 0
+  }
+
+  add(key: K, shard: number): void {
+    if (this.#claimed.has(key)) return
+    this.#claimed.set(key, shard)
+    this.#counts.set(shard, this.countOf(shard) + 1)
   }
 
   release(key: K): void {
-    if (!this.#claimed.delete(key)) return
+    const shard = this.#claimed.get(key)
+    if (shard === undefined) return
+    this.#claimed.delete(key)
+    this.#counts.set(shard, this.countOf(shard) - 1)
     for (const released of this.#claiming) released.add(key)
   }
 
   /** Claims as many of the rows that `find` reads as there is room for. */
-  async claim<R>(room: number, find: (limit: number) => Promise<R[]>, keyOf: (row: R) => K): Promise<R[]> {
+  async claim<R>(
+    room: number,
+    find: (limit: number) => Promise<R[]>,
+    placeOf: (row: R) => [key: K, shard: number],
+  ): Promise<R[]> {
     if (room <= 0) return []
     const released = new Set<K>()
     this.#claiming.add(released)
     try {
-      const rows = await find(room + this.size)
-      const free = rows
-        .filter((row) => !this.#claimed.has(keyOf(row)) && !released.has(keyOf(row)))
-        .slice(0, room)
-      for (const row of free) this.#claimed.add(keyOf(row))
-      return free
+      const claimed: R[] = []
+      for (const row of await find(room + this.size)) {
+        if (claimed.length === room) break
+        const [key, shard] = placeOf(row)
+        if (this.#claimed.has(key) || released.has(key) || !this.#mayClaim(shard)) continue
+        this.add(key, shard)
+        claimed.push(row)
+      }
+      return claimed
     } finally {
       this.#claiming.delete(released)
     }

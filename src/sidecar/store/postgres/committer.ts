@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../../std/ports.ts'
 import { StoreError } from '../../../core/store-error.ts'
+import { codeOf } from '../../../std/errors.ts'
 import type { Database, Transaction } from './database.ts'
 import { lockPositions } from './log.ts'
 import type { Ownership } from './ownership.ts'
@@ -9,10 +10,14 @@ export interface Manner {
   patience?: number
   /** `acks`: of nothing else, so no other write waits for it. `facts`: it may add facts. */
   of?: 'acks' | 'facts'
+  /** Not for a write that changes few rows and adds no fact: it waits for fewer others. */
+  alone?: boolean
 }
 
 interface Write extends Manner {
   run(transaction: Transaction): Promise<unknown>
+  /** Whether no other process may have such a transaction at the same time. */
+  alone: boolean
   committed(result: unknown): void
   failed(error: unknown): void
 }
@@ -28,6 +33,13 @@ export interface Witness {
 export interface Part {
   note(transaction: Transaction): Promise<void>
   committed(): void
+}
+
+export interface Manner {
+  /** Milliseconds that it may wait to share the transaction of another write; 0: it does not wait. */
+  patience?: number
+  /** Not for a write that changes few rows and adds no fact: it waits for fewer others. */
+  alone?: boolean
 }
 
 /** Milliseconds between two questions what became of a commit. */
@@ -66,11 +78,12 @@ export class Committer {
   write<T>(
     run: (transaction: Transaction) => Promise<T>,
     effect: (result: T) => void = () => undefined,
-    { patience = 0, of }: Manner = {},
+    { patience = 0, alone = true, of }: Manner = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
+        alone,
         ...(of === undefined ? {} : { of }),
         committed(result) {
           effect(result as T)
@@ -115,8 +128,9 @@ export class Committer {
       try {
         await this.#transact(writes)
       } catch (error) {
+        if (isInTheWay(error)) this.#queue = [...writes, ...this.#queue]
         // One bad write must not fail the others: each gets a transaction of its own.
-        if (writes.length === 1 || error instanceof StoreError)
+        else if (writes.length === 1 || error instanceof StoreError)
           for (const write of writes) write.failed(error)
         else for (const write of writes) await this.#alone(write)
       }
@@ -144,7 +158,10 @@ export class Committer {
       const oneByOne = async (): Promise<void> => {
         for (const write of others) await run(write)
       }
-      const confirmed = this.#ownership.confirm(transaction)
+      const confirmed = this.#ownership.confirm(
+        transaction,
+        writes.some(({ alone }) => alone),
+      )
       // A process that adds facts locks the row of the last position before any lane, so that two never wait for each other.
       const locked =
         acks.length > 0 && others.some(({ of }) => of === 'facts') ? lockPositions(transaction) : null
@@ -168,7 +185,8 @@ export class Committer {
   /** The answer to a COMMIT was lost. The server is asked until it answers, or until another process has the lease. */
   async #isCommitted(number: number): Promise<boolean> {
     for (;;) {
-      if (this.#ownership.lost !== null) throw this.#ownership.lost
+      const { lost } = this.#ownership.membership
+      if (lost !== null) throw lost
       try {
         return await this.#ownership.isCommitted(number)
       } catch (error) {
@@ -181,6 +199,11 @@ export class Committer {
 
 function isOfAcks({ of }: Write): boolean {
   return of === 'acks'
+}
+
+/** A transaction of another process holds a lock for long, or both waited for each other: this one is repeated. */
+function isInTheWay(error: unknown): boolean {
+  return error instanceof StoreError && /^(40P01|55P03)$/.test(codeOf(error.cause))
 }
 
 /**

@@ -4,7 +4,7 @@ import { isObject } from '../../../std/json.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { original, parameterOf } from './text.ts'
 
-export type Value = string | number | null | readonly (string | number | null)[]
+export type Value = string | number | boolean | null | readonly (string | number | null)[]
 
 /** Runs statements: a connection, or any connection of a pool. */
 export interface Queries {
@@ -38,21 +38,28 @@ export interface Transaction extends Queries {
   rollback(): Promise<void>
 }
 
+/** A connection of its own that receives the notifications of a channel. */
+export interface Listening {
+  readonly ended: Promise<unknown>
+  end(): void
+}
+
 export interface Database extends Queries {
   begin(): Promise<Transaction>
+  listen(channel: string, heard: (text: string) => void): Promise<Listening>
   close(): Promise<void>
 }
 
 /** Milliseconds. */
 const TIMES = {
   connect: 5_000,
-  /** A statement of ours takes milliseconds; a lock is held as long as one of them. */
+  /** A statement of ours takes milliseconds; a lock is held as long as a few of them. */
   statement: 10_000,
-  lock: 5_000,
+  lock: 9_000,
   /** More than the server takes. */
   answer: 1_000,
-  /** A process that was frozen in a transaction must not hold its locks. */
-  idleInTransaction: 10_000,
+  /** A process that is frozen in a transaction must not hold its locks: shorter than others wait for them. */
+  idleInTransaction: 4_000,
   idle: 30_000,
 }
 /** At most, of which one writes. */
@@ -111,6 +118,7 @@ export async function openDatabase(
   return {
     ...queriesOf(readers),
     begin: () => begin(writers),
+    listen: (channel, heard) => listen(new pg.Client(config), channel, heard),
     async close() {
       await Promise.all([readers.end(), writers.end()])
     },
@@ -171,6 +179,25 @@ function queriesOf(connection: Pool | PoolClient | Client): Queries {
       const { rowCount } = await attempt(() => connection.query(statement(text, values)))
       return rowCount ?? 0
     },
+  }
+}
+
+async function listen(client: Client, channel: string, heard: (text: string) => void): Promise<Listening> {
+  const end = (): void => {
+    // One that is half open does not answer its end: with a query under way it is cut.
+    client.query('SELECT 1').catch(() => undefined)
+    client.end().catch(() => undefined)
+  }
+  client.on('error', () => undefined)
+  client.on('notification', ({ payload = '' }) => heard(payload))
+  const ended = new Promise((resolve) => void client.once('end', () => resolve(null)))
+  try {
+    await attempt(() => client.connect())
+    await attempt(() => client.query(`LISTEN ${channel}`))
+    return { ended, end }
+  } catch (error) {
+    end()
+    throw error
   }
 }
 

@@ -13,30 +13,41 @@ import {
 import { seenOf } from '../sqlite/log.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
-import type { Ownership } from './ownership.ts'
-import { shardOf } from '../../../core/shards.ts'
+import { placeOf, type Membership } from '../membership.ts'
 
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
 export class Hints {
-  readonly #claims = new Claims<string>()
-  /** The hints of each claimed key since it was claimed. */
-  readonly #since = new Map<string, Since>()
-  readonly #ownership: Ownership
+  readonly #claims: Claims<string>
+  /** The hints of each claimed key since it was claimed, as far as this process added them, and the generation of the last. */
+  readonly #since = new Map<string, Since & { generation: number }>()
+  /** Of each claimed key at its claim. */
+  readonly #others = new Map<string, number>()
+  readonly #membership: Membership
   #generation: number
 
-  constructor(ownership: Ownership) {
-    this.#ownership = ownership
-    // Above every one that an earlier owner gave: the epoch is.
-    this.#generation = ownership.lease.epoch * 2 ** 32
+  /** `process`: a number that no other process has. */
+  constructor(membership: Membership, process: number) {
+    this.#membership = membership
+    this.#claims = new Claims((shard) => membership.mayClaim(shard))
+    // No process gives a generation that another one gives.
+    this.#generation = process * 2 ** 32
+  }
+
+  /** The number of claims of a shard. */
+  claimed(shard: number): number {
+    return this.#claims.countOf(shard)
   }
 
   async add(queries: Queries, hints: readonly Hint[], now: number): Promise<void> {
     // In the order of their keys, as every statement that changes several rows: no two transactions wait for each other.
     const sorted = [...gather(hints, now)].toSorted(([a], [b]) => (a < b ? -1 : 1))
+    const first = this.#generation + 1
+    this.#generation += sorted.length
     await queries.change(
       `INSERT INTO sidecar.hints AS h (session_id, shard, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
        SELECT *, 0 FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[])
        ON CONFLICT (session_id) DO UPDATE SET
+         other_generation = CASE WHEN h.generation >> 32 = excluded.generation >> 32 THEN h.other_generation ELSE h.generation END,
          generation = excluded.generation,
          due_at = least(h.due_at, excluded.due_at),
          scope = h.scope | excluded.scope,
@@ -45,8 +56,8 @@ export class Hints {
          seen_poll = coalesce(h.seen_poll, excluded.seen_poll)`,
       [
         sorted.map(([key]) => key),
-        sorted.map(([key]) => shardOf(key)),
-        sorted.map(() => ++this.#generation),
+        sorted.map(([key]) => placeOf(key)),
+        sorted.map((_, index) => first + index),
         sorted.map(([, row]) => row.due_at),
         sorted.map(([, row]) => row.scope),
         sorted.map(([, row]) => row.seen_stream),
@@ -54,40 +65,48 @@ export class Hints {
         sorted.map(([, row]) => row.seen_poll),
       ],
     )
-    for (const [key, row] of sorted) {
+    for (const [index, [key, row]] of sorted.entries()) {
       if (!this.#claims.has(key)) continue
-      const since = this.#since.get(key)
-      if (since === undefined) this.#since.set(key, row)
-      else join(since, row)
+      const since = this.#since.get(key) ?? { ...row, generation: 0 }
+      join(since, row)
+      since.generation = first + index
+      this.#since.set(key, since)
     }
   }
 
   async claim(queries: Queries, room: number, now: number): Promise<HintedSession[]> {
+    const { claimable } = this.#membership
+    if (claimable?.length === 0) return []
     const rows = await this.#claims.claim(
       room,
       (limit) =>
-        queries.rows<HintRow>(
-          `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
-           FROM sidecar.hints WHERE due_at <= $1::bigint ORDER BY due_at LIMIT $2`,
-          [Math.floor(now), limit],
+        queries.rows<HintRow & { other_generation: number }>(
+          `SELECT session_id, generation, other_generation, scope, failures, seen_stream, seen_webhook, seen_poll
+           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
+          [Math.floor(now), limit, claimable],
         ),
-      (row) => row.session_id,
+      (row) => [row.session_id, placeOf(row.session_id)],
     )
-    return rows.map((row) => ({
-      sessionId: row.session_id === SWEEP ? null : row.session_id,
-      claim: { lease: this.#ownership.lease, generation: row.generation },
-      scope: scopeOf(row.scope),
-      seen: seenOf(row),
-      failures: row.failures,
-    }))
+    return rows.map((row) => {
+      this.#others.set(row.session_id, row.other_generation)
+      return {
+        sessionId: row.session_id === SWEEP ? null : row.session_id,
+        claim: { lease: this.#membership.leaseOf(placeOf(row.session_id)), generation: row.generation },
+        scope: scopeOf(row.scope),
+        seen: seenOf(row),
+        failures: row.failures,
+      }
+    })
   }
 
   async next(queries: Queries): Promise<number | null> {
+    const { claimable } = this.#membership
+    if (claimable?.length === 0) return null
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ session_id: string; due_at: number }>(
-          'SELECT session_id, due_at FROM sidecar.hints ORDER BY due_at LIMIT $1',
-          [limit],
+          `SELECT session_id, due_at FROM sidecar.hints WHERE $2::smallint[] IS NULL OR shard = ANY ($2) ORDER BY due_at LIMIT $1`,
+          [limit, claimable],
         ),
       (one) => one.session_id,
     )
@@ -99,7 +118,7 @@ export class Hints {
     await queries.change(
       `INSERT INTO sidecar.hints (session_id, shard, generation, due_at, scope, seen_stream, failures)
        VALUES ($1, $2, $3, $4, $5, $6, 0) ON CONFLICT (session_id) DO NOTHING`,
-      [sessionId, shardOf(sessionId), ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at],
+      [sessionId, placeOf(sessionId), ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at],
     )
   }
 
@@ -122,13 +141,13 @@ export class Hints {
       `INSERT INTO sidecar.hints AS h (session_id, shard, generation, due_at, scope, failures) VALUES ($1, $2, $3, $4, $5, 0)
        ON CONFLICT (session_id) DO UPDATE SET due_at = least(h.due_at, excluded.due_at),
          scope = h.scope | excluded.scope, failures = 0`,
-      [sessionId, shardOf(sessionId), ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope]],
+      [sessionId, placeOf(sessionId), ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope]],
     )
   }
 
   /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
   async swept(queries: Queries, { claim }: ClaimedHint): Promise<void> {
-    if (this.#ownership.holds(claim.lease)) await this.#answer(queries, SWEEP, claim)
+    if (this.#membership.holds(claim.lease)) await this.#answer(queries, SWEEP, claim)
   }
 
   /** All that was asked before the claim is answered, and what was asked since is all that is left. */
@@ -140,16 +159,27 @@ export class Hints {
     const since = this.#since.get(key)
     if (cleared > 0 || since === undefined) return
     const { due_at, scope, seen_stream, seen_webhook, seen_poll } = since
+    // Unless another process added one meanwhile, of which nothing is known here: then all of the hint stays.
     await queries.change(
       `UPDATE sidecar.hints SET due_at = $2, scope = $3, failures = 0, seen_stream = $4, seen_webhook = $5, seen_poll = $6
-       WHERE session_id = $1`,
-      [key, due_at, scope, seen_stream, seen_webhook, seen_poll],
+       WHERE session_id = $1 AND generation = $7::bigint AND other_generation IN ($8::bigint, $9::bigint)`,
+      [
+        key,
+        due_at,
+        scope,
+        seen_stream,
+        seen_webhook,
+        seen_poll,
+        since.generation,
+        generation,
+        this.#others.get(key) ?? 0,
+      ],
     )
   }
 
   /** After a reading that failed: it is due again later. */
   async postpone(queries: Queries, { sessionId, claim }: ClaimedHint, dueAt: number): Promise<void> {
-    if (!this.#ownership.holds(claim.lease)) return
+    if (!this.#membership.holds(claim.lease)) return
     await queries.change(
       'UPDATE sidecar.hints SET due_at = $1, failures = failures + 1 WHERE session_id = $2',
       [Math.ceil(dueAt), sessionId ?? SWEEP],
@@ -158,18 +188,26 @@ export class Hints {
 
   /** After a reading that has to be made again: what came since its claim waits for nothing. */
   async defer(queries: Queries, { sessionId, claim }: ClaimedHint, dueAt: number): Promise<void> {
-    if (!this.#ownership.holds(claim.lease)) return
+    if (!this.#membership.holds(claim.lease)) return
     const key = sessionId ?? SWEEP
-    const since = this.#since.get(key)?.due_at ?? Infinity
-    await queries.change('UPDATE sidecar.hints SET due_at = $1 WHERE session_id = $2', [
-      Math.ceil(Math.min(dueAt, since)),
-      key,
-    ])
+    const since = this.#since.get(key)
+    await queries.change(
+      `UPDATE sidecar.hints SET due_at = $1 WHERE session_id = $2 AND generation = $3::bigint
+         AND (generation = $4::bigint OR other_generation IN ($4::bigint, $5::bigint))`,
+      [
+        Math.ceil(Math.min(dueAt, since?.due_at ?? Infinity)),
+        key,
+        since?.generation ?? claim.generation,
+        claim.generation,
+        this.#others.get(key) ?? 0,
+      ],
+    )
   }
 
   release({ sessionId, claim }: ClaimedHint): void {
-    if (!this.#ownership.holds(claim.lease)) return
+    if (!this.#membership.holds(claim.lease)) return
     this.#since.delete(sessionId ?? SWEEP)
+    this.#others.delete(sessionId ?? SWEEP)
     this.#claims.release(sessionId ?? SWEEP)
   }
 }

@@ -94,7 +94,7 @@ export async function glance(database: Queries, url: string): Promise<Glance> {
     schema === 0
       ? []
       : await database.rows<{ held: boolean }>(
-          'SELECT coalesce(bool_or(until > clock_timestamp()), false) AS held FROM sidecar.leases',
+          'SELECT coalesce(bool_or(NOT fenced AND until > clock_timestamp()), false) AS held FROM sidecar.replicas',
         )
   return {
     url,

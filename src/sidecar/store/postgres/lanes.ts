@@ -9,8 +9,7 @@ import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
-import type { Ownership } from './ownership.ts'
-import { shardOf } from '../../../core/shards.ts'
+import { LEADER, placeOf, type Membership } from '../membership.ts'
 
 /** Handlers with a bit in `facts.wanted`. A delivery to one with a higher number has a row from the start. */
 const HIGHEST_BIT = 30
@@ -54,18 +53,24 @@ const BEHIND = 1000
 
 /** Deliveries in lanes. A worker claims a lane before it delivers from it; claims live in memory. */
 export class Lanes {
-  readonly #claims = new Claims<number>()
+  readonly #claims: Claims<number>
   readonly #byType = new Map<string, Handler[]>()
   #handlers: Handler[] = []
   #numbers: ReadonlyMap<string, number> = new Map()
   readonly #begun: BegunAttempts
-  readonly #ownership: Ownership
+  readonly #membership: Membership
   readonly #onDamage: (pos: number) => void
 
-  constructor(ownership: Ownership, begun: BegunAttempts, onDamage: (pos: number) => void) {
-    this.#ownership = ownership
+  constructor(membership: Membership, begun: BegunAttempts, onDamage: (pos: number) => void) {
+    this.#membership = membership
+    this.#claims = new Claims((shard) => membership.mayClaim(shard))
     this.#begun = begun
     this.#onDamage = onDamage
+  }
+
+  /** The number of claims of a shard. */
+  claimed(shard: number): number {
+    return this.#claims.countOf(shard)
   }
 
   async handlers(queries: Queries): Promise<HandlerRecord[]> {
@@ -121,7 +126,7 @@ export class Lanes {
       [
         additions.map(({ handler }) => handler.number),
         additions.map(({ key }) => key),
-        additions.map(({ facts: [first], key }) => shardOf(first?.sessionId ?? key)),
+        additions.map((addition) => shardOfLane(addition.facts[0], addition.key)),
         additions.map(({ facts: { length } }) => length),
         additions.map(({ facts: [first] }) => first?.pos ?? 0),
       ],
@@ -134,9 +139,11 @@ export class Lanes {
       if (row === undefined) throw new Error('the lane was not written')
       if (handler.bit === 0)
         for (const { pos } of addition.facts) deliveries.push({ pos, handler: handler.number, lane: row.id })
+      const shard = shardOfLane(addition.facts[0], key)
+      const isFresh = row.pending === addition.facts.length && !this.#claims.has(row.id)
       into.lanes.push({
-        lane: { id: row.id, handler: handler.name, key, lease: this.#ownership.lease },
-        claimed: row.pending === addition.facts.length && !this.#claims.has(row.id),
+        lane: { id: row.id, handler: handler.name, key, lease: this.#membership.leaseOf(shard) },
+        claimed: isFresh && this.#membership.mayClaim(shard),
         deliveries: addition.facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
       })
     }
@@ -183,9 +190,11 @@ export class Lanes {
   claimFresh(committed: Committed): void {
     for (const extension of committed.lanes) {
       if (!extension.claimed) continue
-      // Two commits shared a transaction, or a claim read the lane first: that claim holds.
-      if (this.#claims.has(extension.lane.id)) extension.claimed = false
-      else this.#claims.add(extension.lane.id)
+      const { lane, deliveries } = extension
+      const shard = shardOfLane(deliveries[0]?.fact, lane.key)
+      // Two commits shared a transaction, or a claim read the lane first: that claim holds. Or the shard is handed over.
+      if (this.#claims.has(lane.id) || !this.#membership.mayClaim(shard)) extension.claimed = false
+      else this.#claims.add(lane.id, shard)
     }
   }
 
@@ -195,28 +204,31 @@ export class Lanes {
     now: number,
   ): Promise<Lane[]> {
     const number = this.#numbers.get(handler)
-    if (number === undefined) return []
+    const { claimable } = this.#membership
+    if (number === undefined || claimable?.length === 0) return []
     const rows = await this.#claims.claim(
       room,
       (limit) =>
-        queries.rows<{ id: number; key: string }>(
-          `SELECT id, key FROM sidecar.lanes WHERE handler = $1 AND pending > 0 AND due_at <= $2::bigint
-           ORDER BY due_at LIMIT $3`,
-          [number, Math.floor(now), limit],
+        queries.rows<{ id: number; key: string; shard: number }>(
+          `SELECT id, key, shard FROM sidecar.lanes WHERE handler = $1 AND pending > 0 AND due_at <= $2::bigint
+             AND ($4::smallint[] IS NULL OR shard = ANY ($4)) ORDER BY due_at LIMIT $3`,
+          [number, Math.floor(now), limit, claimable],
         ),
-      ({ id }) => id,
+      ({ id, shard }) => [id, shard],
     )
-    return rows.map(({ id, key }) => ({ id, handler, key, lease: this.#ownership.lease }))
+    return rows.map(({ id, key, shard }) => ({ id, handler, key, lease: this.#membership.leaseOf(shard) }))
   }
 
   async next(queries: Queries, handler: string): Promise<number | null> {
     const number = this.#numbers.get(handler)
-    if (number === undefined) return null
+    const { claimable } = this.#membership
+    if (number === undefined || claimable?.length === 0) return null
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ id: number; due_at: number }>(
-          'SELECT id, due_at FROM sidecar.lanes WHERE handler = $1 AND pending > 0 ORDER BY due_at LIMIT $2',
-          [number, limit],
+          `SELECT id, due_at FROM sidecar.lanes WHERE handler = $1 AND pending > 0
+             AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
+          [number, limit, claimable],
         ),
       ({ id }) => id,
     )
@@ -224,7 +236,7 @@ export class Lanes {
   }
 
   release({ id, lease }: Lane): void {
-    if (this.#ownership.holds(lease)) this.#claims.release(id)
+    if (this.#membership.holds(lease)) this.#claims.release(id)
   }
 
   isClaimed(id: number): boolean {
@@ -232,7 +244,7 @@ export class Lanes {
   }
 
   async postpone(queries: Queries, { id, lease }: Lane, dueAt: number): Promise<void> {
-    if (this.#ownership.holds(lease))
+    if (this.#membership.holds(lease))
       await queries.change('UPDATE sidecar.lanes SET due_at = $1 WHERE id = $2', [Math.ceil(dueAt), id])
   }
 
@@ -265,7 +277,11 @@ export class Lanes {
 
   begin(lane: Lane, positions: readonly number[]): void {
     const number = this.#numbers.get(lane.handler)
-    if (number !== undefined) this.#begun.begin(lane, number, positions)
+    if (number !== undefined)
+      this.#begun.begin(lane, number, {
+        positions,
+        shard: this.#claims.shardOf(lane.id) ?? placeOf(lane.key),
+      })
   }
 
   /** Forgets an attempt whose outcome is not stored. */
@@ -285,7 +301,7 @@ export class Lanes {
   async acknowledge(queries: Queries, given: readonly Ack[], now: number): Promise<void> {
     const acks = given.flatMap((ack) => {
       const handler = this.#numbers.get(ack.lane.handler)
-      return handler === undefined || !this.#ownership.holds(ack.lane.lease) ? [] : [{ ...ack, handler }]
+      return handler === undefined || !this.#membership.holds(ack.lane.lease) ? [] : [{ ...ack, handler }]
     })
     if (acks.length === 0) return
     await this.#begun.settle(queries, acks)
@@ -374,6 +390,11 @@ export class Lanes {
   }
 }
 
+/** An unordered handler has a lane for each fact: it is where the fact's session is. */
+export function shardOfLane(first: StoredFact | undefined, key: string): number {
+  return placeOf(first?.sessionId ?? key)
+}
+
 /** 0: there are not so many bits. */
 function bitOf(number: number): number {
   return number <= HIGHEST_BIT ? 1 << number : 0
@@ -393,7 +414,8 @@ async function gatherLanes(queries: Queries, handler: number): Promise<void> {
   // A wait before the retry of one fact becomes a wait of its session's lane.
   await queries.change(
     `INSERT INTO sidecar.lanes AS lane (handler, key, shard, pending, due_at, fresh)
-       SELECT l.handler, coalesce(f.session_id, ''), min(l.shard), count(*), max(l.due_at), min(f.pos) FROM sidecar.lanes l
+       SELECT l.handler, coalesce(f.session_id, ''), min(CASE WHEN f.session_id IS NULL THEN ${LEADER} ELSE l.shard END),
+         count(*), max(l.due_at), min(f.pos) FROM sidecar.lanes l
        JOIN sidecar.delivery_rows d ON d.lane = l.id AND d.status = 0 JOIN sidecar.facts f ON f.pos = d.fact_pos
        WHERE l.id = ANY ($1::bigint[]) GROUP BY 1, 2
      ON CONFLICT (handler, key) DO UPDATE SET pending = lane.pending + excluded.pending,

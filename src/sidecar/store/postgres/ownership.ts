@@ -1,183 +1,206 @@
-import type { Lease } from '../../../core/lease.ts'
+import type { ReplicaRecord } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
-import type { Clock, Timer } from '../../../std/ports.ts'
-import type { Database, Transaction } from './database.ts'
+import type { Clock } from '../../../std/ports.ts'
+import {
+  LEADER,
+  Membership,
+  type Granted,
+  type LeaseTable,
+  type Presence,
+  type RenewalOutcome,
+  type Survey,
+  type Wanted,
+} from '../membership.ts'
+import type { Database, Queries, Transaction } from './database.ts'
 
-/** Milliseconds: of a lease, between two renewals, and how long before its end its owner stops. */
-const TTL = 15_000
-const RENEWED = 5_000
-const MARGIN = 3_000
-/** Milliseconds between two attempts to take a lease that another process has, or to renew one. */
-const ASKED = 500
-
-/** The only lease: its owner has every shard, and reads the stream. */
-const EVERYTHING = 'leader'
+/** Days for which the row of a process that died is kept: its last COMMIT without an answer is asked for there. */
+const KEPT = 7
 
 export interface LeaseTime {
-  /** By which the lease is renewed and ends. */
+  /** By which leases are renewed and end. */
   lease: Clock
   /** The clock on which work is due, milliseconds; default: the database's. */
   now?: () => number
 }
 
-/** A process that waits for a lease. */
-export interface Standby {
-  /** Aborted when it is to wait no longer. */
-  end: AbortSignal
-  /** Called once, when another process has the lease. */
-  onStandby: () => void
+/** What people see of a process. */
+export interface Introduction {
+  id: string
+  name: string
+  version: string
+  /** Our wall clock. */
+  startedAt: number
 }
 
 /**
- * The right to write. A lease ends on the database's clock; its owner stops by itself `MARGIN` before that, counted from the
- * time at which it asked for the renewal that succeeded last.
+ * Adds the row of a process, under which it writes.
+ * @returns a number that no other process has.
  */
-export class Ownership {
-  readonly lease: Lease
-  /** Called once, when it is lost. */
-  onLost: ((error: StoreError) => void) | null = null
-  readonly #database: Database
-  readonly #clock: Clock
-  readonly #now: (() => number) | undefined
+export async function enter(
+  queries: Queries,
+  { id, name, version, startedAt }: Introduction,
+): Promise<number> {
+  const [row] = await queries.rows<{ number: number }>(
+    `WITH old AS (
+       DELETE FROM sidecar.replicas WHERE until < clock_timestamp() - interval '${KEPT} d' AND fenced RETURNING id
+     ), forgotten AS (
+       DELETE FROM sidecar.commits c USING old WHERE c.replica = old.id
+     ), counted AS (
+       INSERT INTO sidecar.commits VALUES ($1, 0)
+     )
+     INSERT INTO sidecar.replicas (id, name, version, started_at, until) VALUES ($1, $2, $3, $4, clock_timestamp())
+     RETURNING number`,
+    [id, name, version, startedAt],
+  )
+  if (row === undefined) throw new Error('the process has no row')
+  return row.number
+}
+
+interface OwnershipParts {
+  database: Database
+  time: LeaseTime
+  id: string
+  /** In a transaction of this process. */
+  write: <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
+  /** Records what the former owners of shards left. */
+  recover: (queries: Queries, shards: readonly number[]) => Promise<void>
+  /** The number of claims of a shard that are not returned. */
+  claimed: (shard: number) => number
+  onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
+  onLost?: ((error: StoreError) => void) | undefined
+}
+
+/** The right to write: the rows of the processes and their leases, which end on the database's clock. */
+export class Ownership implements LeaseTable {
+  readonly membership: Membership
+  readonly #parts: OwnershipParts
   /** Milliseconds between our steady clock and the database's. */
   #offset = 0
-  #asked: number
-  /** Of transactions: above every one that an earlier owner gave. */
-  #number: number
-  #timer: Timer | null = null
-  #lost: StoreError | null = null
+  /** Of the last transaction. */
+  #number = 0
 
-  private constructor(database: Database, time: LeaseTime, taken: { lease: Lease; asked: number }) {
-    this.#database = database
-    this.#clock = time.lease
-    this.#now = time.now
-    this.lease = taken.lease
-    this.#asked = taken.asked
-    this.#number = taken.lease.epoch * 2 ** 32
-  }
-
-  /** Takes the lease, or waits until its owner resigns or stops renewing it. */
-  static async take(
-    database: Database,
-    owner: string,
-    time: LeaseTime,
-    standby: Standby = { end: new AbortController().signal, onStandby: () => undefined },
-  ): Promise<Ownership> {
-    const { lease: clock } = time
-    for (let waits = false; ; waits = true) {
-      if (standby.end.aborted) throw new StoreError('closed')
-      const asked = clock.steady()
-      const [row] = await database.rows<{ epoch: number | null }>(
-        'SELECT sidecar.acquire($1, $2, $3::bigint) AS epoch',
-        [EVERYTHING, owner, TTL],
-      )
-      const epoch = row?.epoch ?? null
-      if (epoch !== null) {
-        const ownership = new Ownership(database, time, { lease: { owner, epoch }, asked })
-        await ownership.#synchronise()
-        ownership.#renewAfter(RENEWED)
-        return ownership
-      }
-      if (!waits) standby.onStandby()
-      await new Promise<void>((resolve) => void clock.after(ASKED, resolve))
-    }
+  constructor(parts: OwnershipParts) {
+    this.#parts = parts
+    const { id, time, claimed, onRenewal, onLost } = parts
+    this.membership = new Membership({ id, table: this, clock: time.lease, claimed, onRenewal, onLost })
   }
 
   /** The store's clock, milliseconds. */
   now(): number {
-    return this.#now?.() ?? this.#clock.steady() + this.#offset
+    const { lease, now } = this.#parts.time
+    return now?.() ?? lease.steady() + this.#offset
   }
 
-  holds(lease: Lease): boolean {
-    return this.#lost === null && lease.epoch === this.lease.epoch && lease.owner === this.lease.owner
+  async renew({ joined, streamConnected }: Presence, ttl: number): Promise<boolean> {
+    const { database, id, time } = this.#parts
+    const [row] = await database.rows<{ now: number }>(
+      `UPDATE sidecar.replicas SET seen = clock_timestamp(), until = clock_timestamp() + $2::bigint * interval '1 ms', joined = $3, stream_connected = $4
+       WHERE id = $1 AND NOT fenced RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
+      [id, ttl, joined, streamConnected],
+    )
+    if (row === undefined) return false
+    this.#offset = row.now - time.lease.steady()
+    return true
   }
 
-  /** Why this process may never write again; null: it has not lost the lease. */
-  get lost(): StoreError | null {
-    return this.#lost
+  async survey(): Promise<Survey> {
+    const [row] = await this.#parts.database.rows<{
+      live: number
+      dead: string[]
+      leader: boolean
+      shards: number
+      streamConnected: boolean | null
+      written: number
+    }>(
+      `SELECT count(*) FILTER (WHERE joined AND NOT fenced AND until >= clock_timestamp()) AS live,
+         coalesce(array_agg(id) FILTER (WHERE NOT fenced AND until < clock_timestamp() AND id <> $1), '{}') AS dead,
+         EXISTS (SELECT 1 FROM sidecar.leases WHERE shard = ${LEADER} AND owner IS NULL) AS leader,
+         (SELECT count(*) FROM sidecar.leases WHERE shard <> ${LEADER} AND owner IS NULL) AS shards,
+         (SELECT r.stream_connected FROM sidecar.leases l JOIN sidecar.replicas r ON r.id = l.owner WHERE l.shard = ${LEADER})
+           AS "streamConnected",
+         (SELECT coalesce(sum(last), 0)::bigint FROM sidecar.commits WHERE replica <> $1) AS written
+       FROM sidecar.replicas`,
+      [this.#parts.id],
+    )
+    if (row === undefined) throw new Error('a count has no row')
+    const { live, dead, leader, shards, streamConnected, written } = row
+    return { live, dead, free: { leader, shards }, streamConnected: streamConnected ?? false, written }
   }
 
-  /** Why nothing is read or written now. A lease that is over may be renewed: unless another process took it meanwhile. */
-  get refusal(): StoreError | null {
-    if (this.#lost !== null || this.#clock.steady() <= this.#asked + TTL - MARGIN) return this.#lost
-    return new StoreError('unreachable', new Error('the lease could not be renewed in time'))
+  async fence(dead: string): Promise<void> {
+    await this.#parts.database.rows('SELECT sidecar.take_over($1)', [dead])
   }
 
-  /** @returns why it was lost first. */
-  lose(error: StoreError): StoreError {
-    if (this.#lost !== null) return this.#lost
-    this.#lost = error
-    this.#timer?.cancel()
-    this.onLost?.(error)
-    return error
+  async take({ leader, shards }: Wanted): Promise<Granted[]> {
+    return await this.#parts.write(async (transaction) => {
+      const granted = await transaction.rows<Granted>(
+        `UPDATE sidecar.leases SET owner = $1, epoch = nextval('sidecar.epochs')
+         WHERE owner IS NULL AND (shard = ${LEADER} AND $2 OR shard = ANY (ARRAY (
+           SELECT shard FROM sidecar.leases WHERE owner IS NULL AND shard <> ${LEADER} ORDER BY shard LIMIT $3 FOR UPDATE)))
+         RETURNING shard, epoch`,
+        [this.#parts.id, leader, shards],
+      )
+      await this.#parts.recover(
+        transaction,
+        granted.map(({ shard }) => shard),
+      )
+      return granted
+    })
+  }
+
+  async release(given: readonly Granted[]): Promise<void> {
+    await this.#parts.write((transaction) =>
+      transaction.change(
+        `UPDATE sidecar.leases l SET owner = NULL FROM unnest($2::smallint[], $3::bigint[]) AS g(shard, epoch)
+         WHERE l.shard = g.shard AND l.epoch = g.epoch AND l.owner = $1`,
+        [this.#parts.id, given.map(({ shard }) => shard), given.map(({ epoch }) => epoch)],
+      ),
+    )
   }
 
   /**
-   * First in each transaction that writes. @returns the number of the transaction.
-   * @throws {StoreError} when another process has the lease.
+   * First in each transaction that writes. `alone`: no other process has such a transaction at the same time.
+   * @returns the number of the transaction.
+   * @throws {StoreError} when another process has taken the leases over.
    */
-  async confirm(transaction: Transaction): Promise<number> {
-    const { refusal } = this
+  async confirm(transaction: Transaction, alone: boolean): Promise<number> {
+    const { refusal } = this.membership
     if (refusal !== null) throw refusal
     try {
       const number = ++this.#number
-      await transaction.rows('SELECT sidecar.fence($1, $2::bigint, $3::bigint)', [
-        EVERYTHING,
-        this.lease.epoch,
-        number,
-      ])
+      await transaction.rows('SELECT sidecar.fence($1, $2::bigint, $3)', [this.#parts.id, number, alone])
       return number
     } catch (error) {
-      throw error instanceof StoreError && error.kind === 'fenced' ? this.lose(error) : error
+      throw error instanceof StoreError && error.kind === 'fenced' ? this.membership.lose(error) : error
     }
   }
 
-  /** Whether a transaction whose COMMIT had no answer was committed; waits for one that is under way. */
+  /**
+   * Whether a transaction whose COMMIT had no answer was committed; waits for one that is under way.
+   * @throws {StoreError} when this process has no row any more.
+   */
   async isCommitted(number: number): Promise<boolean> {
-    const [row] = await this.#database.rows<{ last: number }>(
-      'SELECT last FROM sidecar.commits WHERE lease = $1 FOR UPDATE',
-      [EVERYTHING],
+    const [row] = await this.#parts.database.rows<{ last: number }>(
+      'SELECT last FROM sidecar.commits WHERE replica = $1 FOR UPDATE',
+      [this.#parts.id],
     )
-    return row?.last === number
+    if (row === undefined) throw this.membership.lose(new StoreError('fenced'))
+    return row.last === number
   }
 
-  /** Lets the next process in at once. */
+  /** Lets the others in at once. Nothing is written under this process any more. */
   async resign(): Promise<void> {
-    this.#timer?.cancel()
-    this.#lost ??= new StoreError('closed')
-    const { owner, epoch } = this.lease
-    await this.#database.change(
-      'UPDATE sidecar.leases SET until = clock_timestamp() WHERE name = $1 AND owner = $2 AND epoch = $3',
-      [EVERYTHING, owner, epoch],
+    await this.#parts.database.rows('SELECT sidecar.resign($1)', [this.#parts.id])
+  }
+
+  async replicas(): Promise<ReplicaRecord[]> {
+    const rows = await this.#parts.database.rows<Omit<ReplicaRecord, 'self'>>(
+      `SELECT r.id, r.name, r.version, r.started_at AS "startedAt",
+         EXISTS (SELECT 1 FROM sidecar.leases l WHERE l.owner = r.id AND l.shard = ${LEADER}) AS leads,
+         (SELECT count(*) FROM sidecar.leases l WHERE l.owner = r.id AND l.shard <> ${LEADER}) AS shards,
+         floor(extract(epoch FROM clock_timestamp() - r.seen) * 1000)::bigint AS "seenAgo"
+       FROM sidecar.replicas r WHERE NOT r.fenced ORDER BY r.number`,
     )
-  }
-
-  #renewAfter(ms: number): void {
-    this.#timer = this.#clock.after(ms, () => void this.#renew())
-  }
-
-  async #renew(): Promise<void> {
-    const asked = this.#clock.steady()
-    const { owner, epoch } = this.lease
-    try {
-      const renewed = await this.#database.change(
-        `UPDATE sidecar.leases SET until = clock_timestamp() + $4::bigint * interval '1 ms'
-         WHERE name = $1 AND owner = $2 AND epoch = $3`,
-        [EVERYTHING, owner, epoch, TTL],
-      )
-      if (renewed !== 1) return void this.lose(new StoreError('fenced'))
-      this.#asked = asked
-      await this.#synchronise()
-      if (this.#lost === null) this.#renewAfter(RENEWED)
-    } catch {
-      if (this.#lost === null) this.#renewAfter(ASKED)
-    }
-  }
-
-  async #synchronise(): Promise<void> {
-    const [row] = await this.#database.rows<{ now: number }>(
-      'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
-    )
-    if (row !== undefined) this.#offset = row.now - this.#clock.steady()
+    return rows.map((row) => ({ ...row, self: row.id === this.#parts.id }))
   }
 }

@@ -3,7 +3,7 @@ import type { ReplayStart, RetrySelection } from '../../../core/store.ts'
 import { seqOf } from '../sqlite/log.ts'
 import type { Queries, Transaction } from './database.ts'
 import type { Lanes } from './lanes.ts'
-import { shardOf } from '../../../core/shards.ts'
+import { placeOf } from '../membership.ts'
 
 /** Rows that one transaction reads: a redelivery of any size does not delay other writes for long. */
 const STEP = 500
@@ -151,7 +151,7 @@ export class Redelivery {
     const [row] = await queries.rows<{ id: number }>(
       `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at, fresh) VALUES ($1, $2, $3, 1, 0, $4)
        ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + 1, due_at = 0 RETURNING id`,
-      [handler, key, shardOf(fact.session_id ?? key), pos],
+      [handler, key, placeOf(fact.session_id ?? key), pos],
     )
     if (row === undefined) throw new Error('the lane was not written')
     return row.id

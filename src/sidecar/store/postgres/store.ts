@@ -1,11 +1,11 @@
 import type { Ack } from '../../../core/delivery.ts'
-import type { Lease } from '../../../core/lease.ts'
 import type { Call } from '../../../core/call.ts'
 import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
-import { allShards } from '../../../core/shards.ts'
+import type { WakeTopic } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock, Log, Random } from '../../../std/ports.ts'
 import { createThrottledLog } from '../../../std/throttled-log.ts'
+import { placeOf, type RenewalOutcome } from '../membership.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
@@ -18,9 +18,9 @@ import {
   type Transaction,
 } from './database.ts'
 import { Hints } from './hints.ts'
-import { Lanes } from './lanes.ts'
+import { Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts } from './log.ts'
-import { Ownership, type LeaseTime, type Standby } from './ownership.ts'
+import { enter, Ownership, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -28,6 +28,7 @@ import { migrate } from './schema.ts'
 import { assertUsable, explainRefusal } from './server.ts'
 import { owners, Scoping } from './session-owners.ts'
 import { Sessions } from './sessions.ts'
+import { Wakes } from './wakes.ts'
 
 export interface PostgresOptions extends Witness {
   database: DatabaseAddress
@@ -35,23 +36,32 @@ export interface PostgresOptions extends Witness {
   log: Log
   /** Names this process as an owner. */
   random: Random
-  /** Called once, when another process took the store. */
+  /** Called once, when another process took over what this one owned. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
   onDeadLettered?: (handler: string) => void
 }
 
+/** How a process shows itself, among several. */
+export interface Appearance {
+  name?: string
+  version?: string
+  onRenewal?: (outcome: RenewalOutcome) => void
+}
+
+/** A write that changes few rows and adds no fact. */
+const SMALL: Manner = { alone: false }
 /** Entries that are kept of what could not be read; the oldest go first. */
 const QUARANTINED = 1000
 
 /**
- * Opens the store, waits until no other process has it, and recovers what that one left.
+ * Opens the store, beside other processes that have it open.
  * @throws {OperatorError} when the database cannot be used.
  */
 export async function openPostgresStore(
   options: PostgresOptions,
   time: Partial<LeaseTime> = {},
-  standby?: Standby,
+  { name = '', version = '', onRenewal }: Appearance = {},
 ): Promise<Store> {
   const { clock, log, random } = options
   // All connections break when a server ends.
@@ -62,11 +72,10 @@ export async function openPostgresStore(
   try {
     await assertUsable(database, options.database.url)
     await migrate(database)
-    const timed = { lease: clock, ...time }
-    const ownership = await Ownership.take(database, random.hex(16), timed, standby)
-    ownership.onLost = options.onLost ?? null
-    const store = createStore(database, ownership, options)
-    await store.recover()
+    const id = random.hex(16)
+    const number = await enter(database, { id, name, version, startedAt: clock.now() })
+    const store = createStore({ database, id, number, time: { lease: clock, ...time }, onRenewal }, options)
+    await store.begin()
     return store
   } catch (error) {
     await database.close()
@@ -74,18 +83,47 @@ export async function openPostgresStore(
   }
 }
 
+/** One passage of a batch through a transaction. */
+interface Pass {
+  acks: readonly Ack[]
+  /** Calls that are claimed for the caller. */
+  taken: Set<string>
+  /** The shards of calls that took a step. */
+  stepped: number[]
+}
+
+interface Place {
+  database: Database
+  id: string
+  number: number
+  time: LeaseTime
+  onRenewal: Appearance['onRenewal']
+}
+
 function createStore(
-  database: Database,
-  ownership: Ownership,
-  { clock, log: lines, onDeadLettered, ...witness }: PostgresOptions,
-): Store & { recover(): Promise<void> } {
+  { database, id, number, time, onRenewal }: Place,
+  { clock, log: lines, onDeadLettered, onLost, ...witness }: PostgresOptions,
+): Store & { begin(): Promise<void> } {
   const now = (): number => ownership.now()
-  const begun = new BegunAttempts(clock, (run, effect) => write(run, effect))
+  const ownership = new Ownership({
+    database,
+    time,
+    id,
+    write: (run) => write(run),
+    recover: recoverBegun,
+    claimed: (shard) => hints.claimed(shard) + lanes.claimed(shard) + calls.claimed(shard),
+    onRenewal,
+    onLost,
+  })
+  const { membership } = ownership
+  const wakes = new Wakes({ database, clock: time.lease, log: lines, membership })
+  membership.subscribe({ lost: () => wakes.noteLeases() })
+  const begun = new BegunAttempts(clock, (run, effect) => write(run, effect, SMALL))
   const committer = new Committer({ database, clock, ownership, witness, part: begun })
-  const lanes = new Lanes(ownership, begun, (pos) => markDamaged(pos))
+  const lanes = new Lanes(membership, begun, (pos) => markDamaged(pos))
   const facts = new Facts(lanes)
-  const hints = new Hints(ownership)
-  const calls = new Calls(ownership)
+  const hints = new Hints(membership, number)
+  const calls = new Calls(membership)
   const sessions = new Sessions(now, (callId, sessionId) =>
     lines.error(
       { callId, sessionId },
@@ -97,7 +135,7 @@ function createStore(
 
   const refuse = (): void => {
     if (closed) throw new StoreError('closed')
-    const { refusal } = ownership
+    const { refusal } = membership
     if (refusal === null) return
     witness.onRefused?.(refusal)
     throw refusal
@@ -112,9 +150,9 @@ function createStore(
   }
   /** A process whose lease is over must not act on what it reads. */
   async function ask<T>(read: (queries: Queries) => Promise<T>): Promise<T> {
-    if (ownership.refusal !== null) throw ownership.refusal
+    if (membership.refusal !== null) throw membership.refusal
     const found = await read(database)
-    if (ownership.refusal !== null) throw ownership.refusal
+    if (membership.refusal !== null) throw membership.refusal
     return found
   }
 
@@ -146,7 +184,11 @@ function createStore(
       .finally(() => damaged.delete(pos))
   }
 
-  const commit = async (queries: Queries, given: Batch, acks: readonly Ack[]): Promise<Committed> => {
+  const commit = async (
+    queries: Queries,
+    given: Batch,
+    { acks, taken, stepped }: Pass,
+  ): Promise<Committed> => {
     const into: Committed = {
       facts: [],
       lanes: [],
@@ -157,10 +199,8 @@ function createStore(
       newCalls: [],
     }
     const at = now()
-    const addCalls = async (given: readonly Call[], leaseOf: (call: Call) => Lease | null): Promise<void> => {
-      if (given.length === 0) return
-      for (const call of await calls.add(queries, given, at))
-        into.newCalls.push({ callId: call.callId, lease: leaseOf(call) })
+    const addCalls = async (given: readonly Call[]): Promise<void> => {
+      if (given.length > 0) into.newCalls.push(...(await calls.add(queries, given, { now: at, taken })))
     }
     const batch =
       given.scoped === true ? await scoping.apply(queries, given, into, { at: clock.now(), now: at }) : given
@@ -178,20 +218,25 @@ function createStore(
     }
     for (const reading of batch.readings ?? []) {
       const { claim } = reading.hint
-      if ((claim !== null && !ownership.holds(claim.lease)) || !(await sessions.write(queries, reading))) {
+      if ((claim !== null && !membership.holds(claim.lease)) || !(await sessions.write(queries, reading))) {
         into.stale.push(reading.sessionId)
         continue
       }
       await facts.append(queries, reading.facts, into)
-      await addCalls(reading.newCalls, () => null)
+      await addCalls(reading.newCalls)
       const required = reading.session?.actions.map(({ callId }) => callId) ?? []
       await calls.wakeOthers(queries, reading.sessionId, required)
       await hints.done(queries, reading.sessionId, reading.hint, at)
     }
-    await addCalls(batch.newCalls ?? [], ({ state }) => (state === 'running' ? ownership.lease : null))
+    await addCalls(batch.newCalls ?? [])
     for (const step of batch.calls ?? []) {
-      if (!(await calls.step(queries, step, at))) into.refused.push(step.callId)
-      else if (step.facts !== undefined) await facts.append(queries, step.facts, into)
+      const shard = await calls.step(queries, step, at)
+      if (shard === null) {
+        into.refused.push(step.callId)
+        continue
+      }
+      stepped.push(shard)
+      if (step.facts !== undefined) await facts.append(queries, step.facts, into)
     }
     for (const [name, value] of Object.entries(batch.checkpoints ?? {}))
       await checkpoints.set(queries, name, value)
@@ -199,27 +244,59 @@ function createStore(
     return into
   }
 
+  /** Reports to the other processes what of a commit is theirs. */
+  const wakeOthers = (batch: Batch, committed: Committed, { stepped }: Pass): void => {
+    if (membership.live <= 1) return
+    const note = (topic: WakeTopic, shard: number): void => {
+      if (!membership.mayClaim(shard)) wakes.note({ topics: [topic], shard })
+    }
+    if (committed.facts.length > 0) wakes.note({ topics: ['facts'] })
+    for (const { lane, deliveries } of committed.lanes)
+      note('lanes', shardOfLane(deliveries[0]?.fact, lane.key))
+    for (const { sessionId, subject } of batch.hints ?? []) {
+      const shard = placeOf(sessionId ?? '')
+      note('hints', shard)
+      if (sessionId !== null && subject !== undefined && !membership.mayClaim(shard))
+        wakes.note({ topics: ['hints'], shard, hint: { sessionId, subject } })
+    }
+    // Held frames make a hint for their session.
+    if (batch.scoped === true && committed.hinted)
+      for (const { sessionId } of batch.facts ?? []) if (sessionId !== null) note('hints', placeOf(sessionId))
+    if (committed.newCalls.length > 0)
+      for (const { sessionId } of batch.newCalls ?? []) note('calls', placeOf(sessionId))
+    for (const shard of stepped) note('calls', shard)
+  }
+
   /** Milliseconds from now until `dueAt`. */
   const waitUntil = (dueAt: number | null): number | null =>
     dueAt === null ? null : Math.max(0, dueAt - now())
   const redelivery = new Redelivery(lanes, write)
+  const wake = (topic: WakeTopic): void => wakes.note({ topics: [topic] })
   const pruning = new Pruning(lanes)
   return {
     log: {
-      commit(batch, patience = 0) {
-        let acks: readonly Ack[] = []
-        return write(
-          async (queries) => {
-            acks = batch.acks?.() ?? []
-            return await commit(queries, batch, acks)
-          },
-          (committed) => {
-            lanes.claimFresh(committed)
-            lanes.acknowledged(acks)
-            for (const { callId, lease } of committed.newCalls) if (lease !== null) calls.claimed(callId)
-          },
-          { patience, ...kindOf(batch) },
-        )
+      async commit(batch, patience = 0) {
+        const pass: Pass = { acks: [], taken: new Set(), stepped: [] }
+        try {
+          return await write(
+            async (queries) => {
+              calls.withdraw(pass.taken)
+              pass.taken.clear()
+              pass.stepped = []
+              pass.acks = batch.acks?.() ?? []
+              return await commit(queries, batch, pass)
+            },
+            (committed) => {
+              lanes.claimFresh(committed)
+              lanes.acknowledged(pass.acks)
+              wakeOthers(batch, committed, pass)
+            },
+            { patience, alone: mayAddFacts(batch), ...kindOf(batch) },
+          )
+        } catch (error) {
+          calls.withdraw(pass.taken)
+          throw error
+        }
       },
       missed: (expected, age) =>
         write((queries) => findMissed(queries, expected, { before: clock.now() - age, now: clock.now() })),
@@ -247,18 +324,18 @@ function createStore(
     hints: {
       claim: (room) => ask((queries) => hints.claim(queries, room, now())),
       async retry(hint, after) {
-        await write((queries) => hints.postpone(queries, hint, now() + after))
+        await write((queries) => hints.postpone(queries, hint, now() + after), undefined, SMALL)
         hints.release(hint)
       },
       async defer(hint, after) {
-        await write((queries) => hints.defer(queries, hint, now() + after))
+        await write((queries) => hints.defer(queries, hint, now() + after), undefined, SMALL)
         hints.release(hint)
       },
       async release(hint) {
         hints.release(hint)
       },
       async finishSweep(hint) {
-        await write((queries) => hints.swept(queries, hint))
+        await write((queries) => hints.swept(queries, hint), undefined, SMALL)
         hints.release(hint)
       },
       nextDue: async () => waitUntil(await ask((queries) => hints.next(queries))),
@@ -266,7 +343,7 @@ function createStore(
     lanes: {
       claim: (room) => ask((queries) => lanes.claim(queries, room, now())),
       async retry(lane, after) {
-        await write((queries) => lanes.postpone(queries, lane, now() + after))
+        await write((queries) => lanes.postpone(queries, lane, now() + after), undefined, SMALL)
         lanes.release(lane)
       },
       async release(lane) {
@@ -287,24 +364,55 @@ function createStore(
       nextDue: async (room) => waitUntil(await ask((queries) => calls.next(queries, room))),
       get: (callId) => ask((queries) => calls.get(queries, callId)),
     },
-    settings: createSettings({ clock, lanes, write, ask }),
+    settings: createSettings({ clock, lanes, write, ask, wake }),
     operator: {
-      retry: async (selection) => ({ count: await redelivery.retry(selection) }),
+      async retry(selection) {
+        const count = await redelivery.retry(selection)
+        wake('lanes')
+        return { count }
+      },
       async replay(name, from) {
         const handler = lanes.registered(name)
         if (handler === null) return { count: 0 }
-        return { count: await redelivery.replay(handler.number, (type) => handler.wants(type), from) }
+        const count = await redelivery.replay(handler.number, (type) => handler.wants(type), from)
+        wake('lanes')
+        return { count }
       },
     },
-    shards: allShards(),
+    shards: {
+      owns: (sessionId) => membership.mayClaim(placeOf(sessionId ?? '')),
+      get leads() {
+        return membership.leads
+      },
+      subscribe: (subscriber) => membership.subscribe(subscriber),
+      async join() {
+        wakes.start()
+        await membership.join()
+        wakes.noteLeases()
+      },
+      async leave() {
+        await membership.leave()
+        wakes.noteLeases()
+      },
+      replicas: () => ownership.replicas(),
+      report: ({ streamConnected }) => membership.connected(streamConnected),
+      get streamConnected() {
+        return membership.streamConnected
+      },
+    },
     read: createReader(database, lanes),
-    recover: () => write(recoverBegun),
+    begin: () => membership.begin(),
     async close() {
       if (closed) return
       begun.stop()
       await committer.finish()
       closed = true
-      await ownership.resign().catch(() => undefined)
+      membership.stop()
+      wakes.stop()
+      if (membership.lost === null) {
+        await ownership.resign().catch(() => undefined)
+        await wakes.sendLeases()
+      }
       await database.close()
     },
   }
@@ -321,16 +429,23 @@ function createSettings({
   lanes,
   write,
   ask,
+  wake,
 }: {
   clock: Clock
   lanes: Lanes
   write: <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
   ask: <T>(read: (queries: Queries) => Promise<T>) => Promise<T>
+  /** Reports a change to the other processes. */
+  wake: (topic: WakeTopic) => void
 }): Settings {
   return {
     checkpoint: (name) => ask((queries) => checkpoints.get(queries, name)),
     setCheckpoint: (name, value) => write((queries) => checkpoints.set(queries, name, value)),
-    registerHandlers: (handlers) => write((queries) => lanes.register(queries, handlers)),
+    async registerHandlers(handlers) {
+      const records = await write((queries) => lanes.register(queries, handlers))
+      wake('handlers')
+      return records
+    },
     async pauseHandler(name, reason) {
       await write((queries) =>
         queries.change('UPDATE sidecar.handlers SET paused_at = $1, pause_reason = $2 WHERE name = $3', [
@@ -339,6 +454,7 @@ function createSettings({
           name,
         ]),
       )
+      wake('handlers')
     },
     async subscriptions() {
       const rows = await ask((queries) =>
@@ -366,9 +482,11 @@ function createSettings({
           [id, url, secret, createdAt, retiredAt],
         ),
       )
+      wake('secrets')
     },
     async forgetSubscription(id) {
       await write((queries) => queries.change('DELETE FROM sidecar.subscriptions WHERE id = $1', [id]))
+      wake('secrets')
     },
     async quarantine({ at, source, reason, bytes }) {
       await write((queries) =>
@@ -380,4 +498,9 @@ function createSettings({
       )
     },
   }
+}
+
+function mayAddFacts({ facts, readings, newCalls, calls, owners: notes }: Batch): boolean {
+  if (calls?.some((step) => step.facts !== undefined) === true) return true
+  return [facts, readings, newCalls, notes].some((given) => given !== undefined)
 }

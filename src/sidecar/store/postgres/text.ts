@@ -23,9 +23,10 @@ export function original(text: string): string {
 type Member = string | number | null
 
 /** A value as the driver sends it. */
-export function parameterOf(value: Member | readonly Member[]): string | number | Buffer | null {
+export function parameterOf(value: Member | boolean | readonly Member[]): string | number | Buffer | null {
   if (typeof value === 'string') return storable(value)
   if (typeof value === 'number' || value === null) return value
+  if (typeof value === 'boolean') return String(value)
   return value.some((one) => typeof one === 'string') ? textArray(value) : numberArray(value)
 }
 

@@ -1,17 +1,33 @@
 -- The tables of src/sidecar/store/sqlite/migrations, with what several replicas need: leases, shards, and positions that
 -- become visible in order. Texts that are compared have the collation "C": the order is that of their bytes, on each server.
 
--- The right to write. `until` is on the database's clock. A row is never deleted, so that an epoch is never given twice.
-CREATE TABLE sidecar.leases (
-  name   text COLLATE "C" PRIMARY KEY,         -- 'leader', 'shard:0' … 'shard:63'
-  owner  text NOT NULL,
-  epoch  bigint NOT NULL,
-  until  timestamptz NOT NULL
-);
+-- The processes. All leases of one are renewed together, on the database's clock. A row is fenced once another process took
+-- its leases over.
+CREATE TABLE sidecar.replicas (
+  id               text COLLATE "C" PRIMARY KEY,       -- new with each start
+  number           bigint GENERATED ALWAYS AS IDENTITY,
+  name             text NOT NULL,
+  version          text NOT NULL,
+  started_at       bigint NOT NULL,
+  seen             timestamptz NOT NULL DEFAULT clock_timestamp(),
+  until            timestamptz NOT NULL,
+  joined           boolean NOT NULL DEFAULT false,      -- takes shards
+  fenced           boolean NOT NULL DEFAULT false,
+  stream_connected boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 10);
 
--- The number of the last transaction that was committed under a lease: an owner whose COMMIT had no answer asks for it. The
--- number of PostgreSQL's own would not do: a server that crashes gives it again to another transaction.
-CREATE TABLE sidecar.commits (lease text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
+-- The number of the last transaction that a process committed: one whose COMMIT had no answer asks for it. The number of
+-- PostgreSQL's own would not do: a server that crashes gives it again to another transaction.
+CREATE TABLE sidecar.commits (replica text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
+
+-- Who works on the sessions of a shard; -1: the leader's. No row is deleted, and no epoch is given twice.
+CREATE SEQUENCE sidecar.epochs AS bigint;
+CREATE TABLE sidecar.leases (
+  shard  smallint PRIMARY KEY,
+  owner  text COLLATE "C",                     -- replicas.id; null: free
+  epoch  bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+INSERT INTO sidecar.leases (shard) SELECT generate_series(-1, 63);
 
 -- The last position given. Drawing from it locks the row until the commit: a reader never skips a position that commits later.
 CREATE TABLE sidecar.positions (name text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
@@ -96,6 +112,7 @@ CREATE TABLE sidecar.begun (
   fact_pos bigint NOT NULL,
   handler  int NOT NULL,
   at       bigint NOT NULL,
+  shard    smallint NOT NULL,
   PRIMARY KEY (fact_pos, handler)
 );
 
@@ -179,8 +196,9 @@ CREATE INDEX actions_resolved ON sidecar.actions (resolved_at) WHERE resolved_at
 
 CREATE TABLE sidecar.hints (
   session_id   text COLLATE "C" PRIMARY KEY,   -- '': the wish for a sweep
-  shard        smallint NOT NULL,
-  generation   bigint NOT NULL,
+  shard        smallint NOT NULL,              -- -1: of the leader
+  generation   bigint NOT NULL,                -- the upper half: replicas.number
+  other_generation bigint NOT NULL DEFAULT 0,  -- the last one of another process than that of `generation`
   due_at       bigint NOT NULL,                -- ms, the store's clock
   scope        int NOT NULL,
   seen_stream  bigint,
@@ -233,33 +251,47 @@ CREATE TABLE sidecar.held_frames (
 CREATE INDEX held_frames_session ON sidecar.held_frames (session_id, pos);
 
 -- First in each transaction that writes. Lock and check are two statements: the second sees what was committed while the
--- first waited. A takeover takes the same lock alone, so it waits for the transactions that were allowed before it.
-CREATE FUNCTION sidecar.fence(held_lease text, held bigint, commit_number bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- first waited. A takeover takes the same lock alone, so it waits for the transactions that were allowed before it. Those
+-- that may add facts follow one another, whatever process they are of: no two of them wait for each other's rows.
+CREATE FUNCTION sidecar.fence(me text, commit_number bigint, alone boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  now_at bigint;
+  over boolean;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtextextended('session-sidecar ' || held_lease, 7));
-  SELECT epoch INTO now_at FROM sidecar.leases WHERE name = held_lease;
-  IF now_at IS DISTINCT FROM held THEN
-    RAISE EXCEPTION 'the lease % has epoch %, not %', held_lease, now_at, held USING ERRCODE = 'SC001';
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('session-sidecar ' || me, 7));
+  SELECT fenced INTO over FROM sidecar.replicas WHERE id = me;
+  IF over IS DISTINCT FROM false THEN
+    RAISE EXCEPTION 'another process has taken over what % owned', me USING ERRCODE = 'SC001';
   END IF;
-  UPDATE sidecar.commits SET last = commit_number WHERE lease = held_lease;
+  IF alone THEN
+    PERFORM pg_advisory_xact_lock(7305262418);
+  ELSE
+    PERFORM pg_advisory_xact_lock_shared(7305262418);
+  END IF;
+  UPDATE sidecar.commits SET last = commit_number WHERE replica = me;
 END $$;
 
--- Takes a lease that is free, is over, or is the owner's own. Returns its new epoch; null: another owner has it.
-CREATE FUNCTION sidecar.acquire(wanted text, claimant text, ttl_ms bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  taken bigint;
+-- Frees the leases of a process that stopped renewing them. Again two statements: a renewal may have been committed while the
+-- first waited.
+CREATE FUNCTION sidecar.take_over(dead text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  -- Without the lock, for which its transactions would wait in turn.
-  IF EXISTS (SELECT 1 FROM sidecar.leases WHERE name = wanted AND until >= clock_timestamp()) THEN
-    RETURN NULL;
+  -- Without the lock, for which the transactions of a live process would wait in turn.
+  IF NOT EXISTS (SELECT 1 FROM sidecar.replicas WHERE id = dead AND NOT fenced AND until < clock_timestamp()) THEN
+    RETURN;
   END IF;
-  PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || wanted, 7));
-  INSERT INTO sidecar.leases AS l VALUES (wanted, claimant, 1, clock_timestamp() + ttl_ms * interval '1 ms')
-    ON CONFLICT (name) DO UPDATE SET owner = claimant, epoch = l.epoch + 1, until = clock_timestamp() + ttl_ms * interval '1 ms'
-    WHERE l.until < clock_timestamp()
-    RETURNING l.epoch INTO taken;
-  INSERT INTO sidecar.commits VALUES (wanted, 0) ON CONFLICT DO NOTHING;
-  RETURN taken;
+  PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || dead, 7));
+  UPDATE sidecar.replicas SET fenced = true WHERE id = dead AND NOT fenced AND until < clock_timestamp();
+  IF FOUND THEN
+    UPDATE sidecar.leases SET owner = NULL WHERE owner = dead;
+  END IF;
+END $$;
+
+-- The clean end of a process.
+CREATE FUNCTION sidecar.resign(me text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || me, 7));
+  DELETE FROM sidecar.replicas WHERE id = me AND NOT fenced;
+  IF FOUND THEN
+    UPDATE sidecar.leases SET owner = NULL WHERE owner = me;
+    DELETE FROM sidecar.commits WHERE replica = me;
+  END IF;
 END $$;

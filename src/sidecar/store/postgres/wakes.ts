@@ -1,0 +1,219 @@
+import type { Wake, WakeTopic } from '../../../core/shards.ts'
+import { isObject } from '../../../std/json.ts'
+import type { Clock, Log, Timer } from '../../../std/ports.ts'
+import type { Membership } from '../membership.ts'
+import type { Database, Listening } from './database.ts'
+
+const CHANNEL = 'sidecar'
+/** Bytes of a notification, of which PostgreSQL takes 8,000. */
+const MOST = 7900
+/** Milliseconds for which what is to be sent is gathered. */
+const GATHERED = 20
+/** Milliseconds between two checks of the connection, for which one may take, and until it is opened again. */
+const CHECKED = 10_000
+const ANSWERED = 3000
+const REOPENED = 500
+/** Behind a pooler no notification ever comes: after so many failed checks, the connection is opened once a minute. */
+const FAILED = 3
+const RARELY = 60_000
+
+const TOPICS: readonly WakeTopic[] = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets']
+/** What only the owner of a shard looks at. */
+const OWNED: ReadonlySet<WakeTopic> = new Set(['lanes', 'hints', 'calls'])
+
+/** What a commit means for the other processes. */
+export interface Noted {
+  topics: readonly WakeTopic[]
+  /** Of these topics; absent: of all. */
+  shard?: number
+  hint?: { sessionId: string; subject: string }
+}
+
+interface WakesParts {
+  database: Database
+  clock: Clock
+  log: Log
+  membership: Membership
+}
+
+/**
+ * The leader commits frames for a session of another process, and that one looks at its queues within milliseconds. A wake
+ * that is lost costs time: each process also looks once a second whether another one wrote something.
+ */
+export class Wakes {
+  readonly #parts: WakesParts
+  readonly #topics = new Set<WakeTopic>()
+  /** null: all. */
+  #shards: Set<number> | null = new Set()
+  #hints: string[] = []
+  #leases = false
+  #sending: Timer | null = null
+  #connection: Listening | null = null
+  #timer: Timer | null = null
+  #answer: (() => void) | null = null
+  #failed = 0
+  #stopped = false
+
+  constructor(parts: WakesParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    void this.#open()
+  }
+
+  /** Something was committed. */
+  note({ topics, shard, hint }: Noted): void {
+    if (this.#parts.membership.live <= 1) return
+    for (const topic of topics) this.#topics.add(topic)
+    if (topics.some((topic) => OWNED.has(topic))) {
+      if (shard === undefined) this.#shards = null
+      else this.#shards?.add(shard)
+    }
+    if (hint !== undefined) this.#hints.push(ascii([hint.sessionId, hint.subject]))
+    this.#arm()
+  }
+
+  /** Leases were freed, or a process came: the others are to look. */
+  noteLeases(): void {
+    this.#leases = true
+    this.#arm()
+  }
+
+  #arm(): void {
+    if (!this.#stopped) this.#sending ??= this.#parts.clock.after(GATHERED, () => void this.#send())
+  }
+
+  async #send(): Promise<void> {
+    this.#sending = null
+    const { id } = this.#parts.membership
+    const head = ascii({
+      from: id,
+      topics: [...this.#topics],
+      shards: this.#shards === null ? null : [...this.#shards],
+      leases: this.#leases,
+    }).slice(0, -1)
+    let text = `${head},"hints":[`
+    for (const [index, hint] of this.#hints.entries()) {
+      if (text.length + hint.length + 3 > MOST) break
+      text += index === 0 ? hint : `,${hint}`
+    }
+    this.#topics.clear()
+    this.#shards = new Set()
+    this.#hints = []
+    this.#leases = false
+    await this.#notify(`${text}]}`)
+  }
+
+  /** In a statement of its own: one inside a transaction locks the commits of the whole server. */
+  async #notify(text: string): Promise<void> {
+    await this.#parts.database.rows('SELECT pg_notify($1, $2)', [CHANNEL, text]).catch(() => undefined)
+  }
+
+  async #open(): Promise<void> {
+    const { database, clock } = this.#parts
+    try {
+      const connection = await database.listen(CHANNEL, (text) => this.#hear(text))
+      if (this.#stopped) return connection.end()
+      this.#connection = connection
+      void connection.ended.then(() => this.#reopen(connection))
+      this.#timer = clock.after(CHECKED, () => void this.#check(connection))
+      // What was sent while there was none.
+      void this.#parts.membership.look()
+    } catch {
+      this.#timer = clock.after(REOPENED, () => void this.#open())
+    }
+  }
+
+  #reopen(connection: Listening): void {
+    if (this.#connection !== connection) return
+    this.#connection = null
+    this.#timer?.cancel()
+    if (this.#stopped) return
+    connection.end()
+    const after = this.#failed < FAILED ? REOPENED : RARELY
+    this.#timer = this.#parts.clock.after(after, () => void this.#open())
+  }
+
+  /** A connection that is half open takes what is sent to it, and never receives: a notification to ourselves must come. */
+  async #check(connection: Listening): Promise<void> {
+    const { clock, log, membership } = this.#parts
+    let timer: Timer | null = null
+    const heard = await new Promise<boolean>((resolve) => {
+      this.#answer = () => resolve(true)
+      timer = clock.after(ANSWERED, () => resolve(false))
+      void this.#notify(ascii({ from: membership.id, check: true }))
+    })
+    ;(timer as Timer | null)?.cancel()
+    this.#answer = null
+    if (this.#stopped || this.#connection !== connection) return
+    if (heard) {
+      this.#failed = 0
+      this.#timer = clock.after(CHECKED, () => void this.#check(connection))
+      return
+    }
+    this.#failed++
+    if (this.#failed === FAILED)
+      log.warn(
+        {},
+        'store: no notification of the database comes, as behind a pooler; what other sidecars commit is found within a second',
+      )
+    this.#reopen(connection)
+  }
+
+  #hear(text: string): void {
+    const { membership } = this.#parts
+    const given = read(text)
+    if (!isObject(given)) return
+    if (given.from === membership.id) {
+      if (given.check === true) this.#answer?.()
+      return
+    }
+    if (given.leases === true) void membership.look()
+    const { shards } = given
+    const ours =
+      !Array.isArray(shards) || shards.some((one) => typeof one === 'number' && membership.mayClaim(one))
+    const named: readonly unknown[] = Array.isArray(given.topics) ? given.topics : []
+    const topics = TOPICS.filter((topic) => named.includes(topic) && (ours || !OWNED.has(topic)))
+    if (topics.length === 0) return
+    const hints = Array.isArray(given.hints) ? given.hints.flatMap(hintOf) : []
+    const wake: Wake = { topics: new Set(topics), hints: topics.includes('hints') ? hints : [] }
+    membership.report((to) => to.woken?.(wake))
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#sending?.cancel()
+    this.#timer?.cancel()
+    this.#connection?.end()
+    this.#answer?.()
+  }
+
+  /** The last that this process sends: its leases are free. */
+  async sendLeases(): Promise<void> {
+    await this.#notify(ascii({ from: this.#parts.membership.id, leases: true }))
+  }
+}
+
+/** Any program may send to the channel. */
+function read(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function hintOf(given: unknown): Wake['hints'] {
+  if (!Array.isArray(given)) return []
+  const [sessionId, subject]: unknown[] = given
+  return typeof sessionId === 'string' && typeof subject === 'string' ? [{ sessionId, subject }] : []
+}
+
+/** One byte a character, so that lengths are known, and nothing that PostgreSQL refuses. */
+function ascii(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    /[\u0080-\uffff]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}

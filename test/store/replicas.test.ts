@@ -1,0 +1,540 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Client } from 'pg'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { newCall, type CallRoom } from '../../src/core/call.ts'
+import type { Hint } from '../../src/core/hint.ts'
+import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shards.ts'
+import type { StoreError } from '../../src/core/store-error.ts'
+import type { Store } from '../../src/core/store.ts'
+import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
+import type { Clock } from '../../src/std/ports.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { Wire } from '../support/postgres-wire.ts'
+import { until } from '../support/until.ts'
+import { everything } from './database.ts'
+import { ack } from './lane.ts'
+
+const SESSIONS = Array.from({ length: 400 }, (_, index) => `ses_${index}`)
+const ROOM: CallRoom = { others: 9, of: () => 9 }
+
+interface Replica {
+  store: Store
+  id: string
+  owned: Set<number>
+  wakes: Wake[]
+  lost: StoreError[]
+  renewals: string[]
+}
+
+/** A process on the database. `lease`: a clock that stands still stops its renewals and its looks, as when it is frozen. */
+async function replica(url: string, lease: Clock = systemClock()): Promise<Replica> {
+  const lost: StoreError[] = []
+  const renewals: string[] = []
+  const store = await openPostgresStore(
+    {
+      database: { url },
+      clock: systemClock(),
+      log: keepingLog(),
+      random: systemRandom(),
+      onLost: (error) => lost.push(error),
+    },
+    { lease },
+    { name: 'test', version: '0', onRenewal: (outcome) => renewals.push(outcome) },
+  )
+  onTestFinished(() => store.close())
+  const owned = new Set<number>()
+  const wakes: Wake[] = []
+  store.shards.subscribe({
+    gained: (shards) => shards.forEach((shard) => owned.add(shard)),
+    lost: (shards) => shards.forEach((shard) => owned.delete(shard)),
+    woken: (wake) => wakes.push(wake),
+  })
+  await store.settings.registerHandlers([everything('app')])
+  await store.shards.join()
+  const id = (await store.shards.replicas()).find(({ self }) => self)?.id ?? ''
+  return { store, id, owned, wakes, lost, renewals }
+}
+
+async function several(url: string, count: number): Promise<Replica[]> {
+  const all: Replica[] = []
+  for (let nth = 0; nth < count; nth++) all.push(await replica(url))
+  await spread(all)
+  return all
+}
+
+/** Waits until each has at most its share, and all together everything. */
+async function spread(all: readonly Replica[]): Promise<void> {
+  const share = Math.ceil(SHARDS / all.length)
+  await until('even spread', () => {
+    const counts = all.map(({ owned }) => owned.size)
+    return counts.every((count) => count <= share) && counts.reduce((sum, count) => sum + count) === SHARDS
+  })
+}
+
+async function adminOf(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  onTestFinished(() => client.end().catch(() => undefined))
+  return client
+}
+
+/** As 15 s after its last renewal. */
+async function expire(admin: Client, { id }: Replica): Promise<void> {
+  await admin.query("UPDATE sidecar.replicas SET until = clock_timestamp() - interval '1 ms' WHERE id = $1", [
+    id,
+  ])
+}
+
+async function isWaiting(admin: Client): Promise<boolean> {
+  const { rows } = await admin.query(
+    "SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database()",
+  )
+  return rows.length > 0
+}
+
+const sessionOf = ({ store }: Replica): string => SESSIONS.find((id) => store.shards.owns(id)) ?? ''
+
+const heard = ({ wakes }: Replica, topic: WakeTopic): boolean => wakes.some(({ topics }) => topics.has(topic))
+
+const hint = (sessionId: string | null, more: Partial<Hint> = {}): Hint => ({
+  sessionId,
+  channel: 'webhook',
+  at: 100,
+  scope: 'session',
+  delay: 0,
+  ...more,
+})
+
+describe('shards', () => {
+  it('spread evenly over those that live: 64; 32/32; 22/22/20; and back when one leaves', async () => {
+    const url = await createDatabase()
+    const first = await replica(url)
+    expect(first.owned.size).toBe(SHARDS)
+    expect(first.store.shards.leads).toBe(true)
+    const second = await replica(url)
+    await spread([first, second])
+    const third = await replica(url)
+    await spread([first, second, third])
+    expect([first, second, third].map(({ owned }) => owned.size).toSorted((a, b) => a - b)).toEqual([
+      20, 22, 22,
+    ])
+    for (const id of SESSIONS)
+      expect([first, second, third].filter(({ store }) => store.shards.owns(id))).toHaveLength(1)
+    const records = await third.store.shards.replicas()
+    expect(records).toMatchObject([{ leads: true }, { leads: false }, { leads: false, self: true }])
+    const stopped = performance.now()
+    await first.store.shards.leave()
+    await first.store.close()
+    await spread([second, third])
+    await until('a leader', () => [second, third].find(({ store }) => store.shards.leads))
+    expect(performance.now() - stopped).toBeLessThan(3000)
+  })
+
+  it('come as what is in flight ends, and nothing is claimed by two', async () => {
+    const url = await createDatabase()
+    const first = await replica(url)
+    const { lanes } = await first.store.log.commit({
+      facts: SESSIONS.map((id, index) => frameFact(index + 1, id)),
+    })
+    expect(lanes.every(({ claimed }) => claimed)).toBe(true)
+    const second = await replica(url)
+    await pause(500)
+    expect(second.owned.size).toBe(0)
+    const claimed = new Set(SESSIONS)
+    for (const [index, { lane }] of lanes.entries()) {
+      await first.store.lanes.release(lane)
+      claimed.delete(lane.key)
+      if (index % 20 !== 0) continue
+      for (const { store } of [first, second])
+        for (const { key } of await store.lanes.claim({ handler: 'app', lanes: 5 })) {
+          expect(claimed.has(key)).toBe(false)
+          claimed.add(key)
+        }
+    }
+    await until('shards of the second', () => second.owned.size > 0)
+    for (const { key } of await second.store.lanes.claim({ handler: 'app', lanes: 400 }))
+      expect(claimed.has(key)).toBe(false)
+  })
+
+  it('that stay busy are kept, and the others go', async () => {
+    const url = await createDatabase()
+    const first = await replica(url)
+    const session = SESSIONS.filter((id) => shardOf(id) < 50).slice(0, 1)
+    const { lanes } = await first.store.log.commit({
+      facts: session.map((id, index) => frameFact(index + 1, id)),
+    })
+    const second = await replica(url)
+    await spread([first, second])
+    const [lane] = lanes
+    expect(lane?.claimed).toBe(true)
+    expect(first.store.shards.owns(session[0] ?? '')).toBe(true)
+    expect(await second.store.lanes.claim({ handler: 'app', lanes: 9 })).toEqual([])
+  })
+})
+
+describe('a process that stops renewing', () => {
+  it('loses its shards and the lead, and its late write is refused', async () => {
+    const url = await createDatabase()
+    const admin = await adminOf(url)
+    const frozen = await replica(url, new VirtualClock())
+    const second = await replica(url)
+    expect(second.owned.size).toBe(0)
+    const { lanes } = await frozen.store.log.commit({ facts: [frameFact(1)] })
+    const [extension] = lanes
+    if (extension?.deliveries[0] === undefined) throw new Error('no lane')
+    await expire(admin, frozen)
+    await spread([second])
+    expect(second.store.shards.leads).toBe(true)
+    const late = ack(extension.lane, extension.deliveries[0], 'delivered')
+    await expect(frozen.store.log.commit({ acks: () => [late] })).rejects.toMatchObject({ kind: 'fenced' })
+    await expect(frozen.store.lanes.claim({ handler: 'app', lanes: 1 })).rejects.toMatchObject({
+      kind: 'fenced',
+    })
+    expect(frozen.lost).toMatchObject([{ kind: 'fenced' }])
+    const [lane] = await second.store.lanes.claim({ handler: 'app', lanes: 9 })
+    expect(lane?.key).toBe('ses_1')
+    expect(lane?.lease.epoch).toBeGreaterThan(extension.lane.lease.epoch)
+  })
+
+  it('finds that it is fenced by its next renewal, which gives nothing back to it', async () => {
+    const url = await createDatabase()
+    const admin = await adminOf(url)
+    const lease = new VirtualClock()
+    const frozen = await replica(url, lease)
+    const second = await replica(url)
+    await expire(admin, frozen)
+    await spread([second])
+    await lease.advance(5000)
+    await until('the loss', () => frozen.lost.length > 0)
+    expect(frozen.renewals.at(-1)).toBe('fenced')
+    expect(
+      await admin.query('SELECT 1 FROM sidecar.replicas WHERE fenced AND until > clock_timestamp()'),
+    ).toMatchObject({
+      rowCount: 0,
+    })
+  })
+
+  it('stops by itself before its time is over', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const lease = new VirtualClock()
+    const { store, lost } = await replica(wire.url, lease)
+    wire.onRequest = () => 'cut'
+    await lease.advance(12_100)
+    await expect(store.log.commit({ facts: [frameFact(1)] })).rejects.toMatchObject({ kind: 'unreachable' })
+    expect(lost).toEqual([])
+  })
+
+  it('renews so often that one renewal may fail', async () => {
+    const lease = new VirtualClock()
+    const { store, renewals } = await replica(await createDatabase(), lease)
+    const before = renewals.length
+    for (let seconds = 0; seconds < 12; seconds++) {
+      await lease.advance(1000)
+      await store.hints.nextDue()
+    }
+    expect(renewals.length - before).toBeGreaterThanOrEqual(2)
+  })
+
+  it('has its attempts recorded as interrupted, and those of the living are left alone', async () => {
+    const url = await createDatabase()
+    const admin = await adminOf(url)
+    const clock = new VirtualClock()
+    const frozen = await replica(url, clock)
+    const { lanes } = await frozen.store.log.commit({ facts: [frameFact(1, 'ses_1'), frameFact(2, 'ses_2')] })
+    await admin.query(
+      'INSERT INTO sidecar.begun SELECT fact_pos, handler, 1, $1 FROM sidecar.deliveries WHERE fact_pos = 1',
+      [shardOf('ses_1')],
+    )
+    expect(lanes).toHaveLength(2)
+    const second = await replica(url)
+    await expire(admin, frozen)
+    await spread([second])
+    const claimed = await second.store.lanes.claim({ handler: 'app', lanes: 9 })
+    const cut = new Map<string, number>()
+    for (const lane of claimed)
+      for (const delivery of await second.store.lanes.read(lane, 0, 9, 1e6)) cut.set(lane.key, delivery.cut)
+    expect(cut).toEqual(
+      new Map([
+        ['ses_1', 1],
+        ['ses_2', 0],
+      ]),
+    )
+  })
+})
+
+describe('a takeover', () => {
+  it('waits for the write of the former owner that is under way', async () => {
+    const url = await createDatabase()
+    const frozen = await replica(url, new VirtualClock())
+    const [writer, other, admin] = [await adminOf(url), await adminOf(url), await adminOf(url)]
+    await writer.query('BEGIN')
+    await writer.query('SELECT sidecar.fence($1, 1000, false)', [frozen.id])
+    await expire(admin, frozen)
+    let done = false
+    const takeover = other.query('SELECT sidecar.take_over($1)', [frozen.id]).then(() => (done = true))
+    await until('the takeover waits', () => isWaiting(admin))
+    expect(done).toBe(false)
+    await writer.query('COMMIT')
+    await takeover
+    const { rows } = await admin.query('SELECT count(*)::int AS free FROM sidecar.leases WHERE owner IS NULL')
+    expect(rows).toEqual([{ free: SHARDS + 1 }])
+  })
+
+  it('is seen by a write that waited for it: lock and check do not share a snapshot', async () => {
+    const url = await createDatabase()
+    const frozen = await replica(url, new VirtualClock())
+    const [other, admin] = [await adminOf(url), await adminOf(url)]
+    await expire(admin, frozen)
+    await other.query('BEGIN')
+    await other.query('SELECT sidecar.take_over($1)', [frozen.id])
+    const write = frozen.store.log.commit({ facts: [frameFact(1)] })
+    const settled = write.then(
+      () => 'written',
+      (error: StoreError) => error.kind,
+    )
+    await until('the write waits', () => isWaiting(admin))
+    await other.query('COMMIT')
+    expect(await settled).toBe('fenced')
+  })
+
+  it('that waited for a write does nothing when the owner renewed meanwhile', async () => {
+    const url = await createDatabase()
+    const living = await replica(url, new VirtualClock())
+    const [writer, other, admin] = [await adminOf(url), await adminOf(url), await adminOf(url)]
+    await writer.query('BEGIN')
+    await writer.query('SELECT sidecar.fence($1, 1000, false)', [living.id])
+    await expire(admin, living)
+    const takeover = other.query('SELECT sidecar.take_over($1)', [living.id])
+    await until('the takeover waits', () => isWaiting(admin))
+    await admin.query(
+      "UPDATE sidecar.replicas SET until = clock_timestamp() + interval '15 s' WHERE id = $1",
+      [living.id],
+    )
+    await writer.query('COMMIT')
+    await takeover
+    expect((await living.store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
+  })
+
+  it('never gives an epoch again, also when processes come and leave', async () => {
+    const url = await createDatabase()
+    const admin = await adminOf(url)
+    const seen = new Set<number>()
+    for (let times = 0; times < 3; times++) {
+      const { store } = await replica(url)
+      const { rows } = await admin.query<{ epoch: string }>('SELECT epoch FROM sidecar.leases')
+      for (const { epoch } of rows) {
+        expect(seen.has(Number(epoch))).toBe(false)
+        seen.add(Number(epoch))
+      }
+      await store.close()
+    }
+    expect(seen.size).toBe(3 * (SHARDS + 1))
+  })
+})
+
+describe('two processes', () => {
+  it('claim what is theirs, whoever commits it, and the owner is woken within 100 ms', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const session = sessionOf(second)
+    await pause(1100)
+    second.wakes.length = 0
+    const call = newCall({
+      callId: 'call_1',
+      sessionId: session,
+      turnId: null,
+      name: 'lookup',
+      action: {},
+      createdAt: null,
+      expiresAt: null,
+      receivedAt: 1,
+    })
+    const committed = await first.store.log.commit({
+      facts: [frameFact(1, session)],
+      hints: [hint(session, { subject: 'turn.final/1' })],
+      newCalls: [{ ...call, state: 'running', attempts: 1, startedAt: 1 }],
+    })
+    const since = performance.now()
+    expect(committed.lanes).toMatchObject([{ claimed: false }])
+    expect(committed.newCalls).toEqual([{ callId: 'call_1', lease: null }])
+    await until('the wakes', () =>
+      ['lanes', 'hints', 'calls', 'facts'].every((topic) => heard(second, topic as WakeTopic)),
+    )
+    expect(performance.now() - since).toBeLessThan(500)
+    expect(second.wakes.flatMap(({ hints }) => hints)).toEqual([
+      { sessionId: session, subject: 'turn.final/1' },
+    ])
+    for (const { store } of [first]) {
+      expect(await store.lanes.claim({ handler: 'app', lanes: 9 })).toEqual([])
+      expect(await store.hints.claim(9)).toEqual([])
+      expect(await store.calls.claim(ROOM)).toEqual([])
+      expect(await store.lanes.nextDue('app')).toBeNull()
+      expect(await store.hints.nextDue()).toBeNull()
+      expect(await store.calls.nextDue(ROOM)).toBeNull()
+    }
+    expect(await second.store.lanes.claim({ handler: 'app', lanes: 9 })).toMatchObject([{ key: session }])
+    expect(await second.store.hints.claim(9)).toMatchObject([{ sessionId: session }])
+    // It was not begun: the owner runs it, as one that never ran.
+    expect(await second.store.calls.claim(ROOM)).toMatchObject([
+      { call: { state: 'received', uncertain: false } },
+    ])
+  })
+
+  it('the sweep and the lane of facts without a session are the leader’s', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    await second.store.log.commit({ facts: [frameFact(1, null)], hints: [hint(null)] })
+    expect(await second.store.hints.claim(9)).toEqual([])
+    expect(await second.store.lanes.claim({ handler: 'app', lanes: 9 })).toEqual([])
+    expect(await first.store.hints.claim(9)).toMatchObject([{ sessionId: null }])
+    expect(await first.store.lanes.claim({ handler: 'app', lanes: 9 })).toMatchObject([{ key: '' }])
+  })
+
+  it('a hint that another process adds during a reading stays as it is after the reading', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const session = sessionOf(second)
+    await second.store.log.commit({ hints: [hint(session)] })
+    const [claimed] = await second.store.hints.claim(1)
+    if (claimed === undefined) throw new Error('no hint')
+    await first.store.log.commit({ hints: [hint(session, { scope: 'turns' })] })
+    await second.store.log.commit({ hints: [hint(session, { delay: 60_000 })] })
+    await second.store.log.commit({
+      readings: [
+        {
+          sessionId: session,
+          revision: null,
+          session: null,
+          baseline: 0,
+          atRest: true,
+          turns: [],
+          opened: [],
+          resolved: [],
+          newCalls: [],
+          facts: [],
+          at: 1000,
+          hint: { claim: claimed.claim, lookAfter: null, scope: 'session' },
+        },
+      ],
+    })
+    await second.store.hints.release(claimed)
+    expect(await second.store.hints.claim(1)).toMatchObject([{ sessionId: session, scope: 'turns' }])
+  })
+
+  it('write at once without waiting for each other’s rows, and positions never come late', async () => {
+    const all = await several(await createDatabase(), 3)
+    let seq = 0
+    const seen: number[] = []
+    const reader = all[0]?.store
+    let goes = true
+    const watch = (async () => {
+      while (goes) {
+        const { rows } = (await reader?.read.facts({ limit: 1000, order: 'desc' })) ?? { rows: [] }
+        for (const { pos } of rows.toReversed()) if (pos > (seen.at(-1) ?? 0)) seen.push(pos)
+        await pause(1)
+      }
+    })()
+    await Promise.all(
+      all.flatMap(({ store }) =>
+        Array.from({ length: 4 }, async (_, strand) => {
+          for (let times = 0; times < 15; times++) {
+            const sessions = SESSIONS.slice(strand * 20, strand * 20 + 40)
+            const facts = sessions.map((id) => frameFact(++seq, id))
+            await Promise.all([
+              store.log.commit({ hints: sessions.toReversed().map((id) => hint(id)) }),
+              store.log.commit({ facts }),
+              store.log.commit({ hints: sessions.map((id) => hint(id)) }),
+            ])
+          }
+        }),
+      ),
+    )
+    goes = false
+    await watch
+    const { rows } = (await reader?.read.facts({ limit: 1000, order: 'desc' })) ?? { rows: [] }
+    for (const { pos } of rows.toReversed()) if (pos > (seen.at(-1) ?? 0)) seen.push(pos)
+    const gaps = seen.filter((pos, index) => index > 0 && pos !== (seen[index - 1] ?? 0) + 1)
+    expect(seen.length).toBeGreaterThan(100)
+    expect(gaps).toEqual([])
+  }, 60_000)
+
+  it('an operator’s pause and retry on one reach the other', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    second.wakes.length = 0
+    await first.store.settings.pauseHandler('app', 'by hand')
+    await first.store.operator.retry({ handler: 'app' })
+    await until('the wakes', () => heard(second, 'handlers') && heard(second, 'lanes'))
+  })
+})
+
+describe('wakes', () => {
+  const topicsAfter = async (one: Replica, act: () => Promise<unknown>): Promise<number> => {
+    one.wakes.length = 0
+    const since = performance.now()
+    await act()
+    await until('a wake', () => heard(one, 'lanes'))
+    return performance.now() - since
+  }
+
+  it('come again after their connection broke', async () => {
+    const url = await createDatabase()
+    const [first, second] = await several(url, 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const admin = await adminOf(url)
+    const { rowCount } = await admin.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()",
+    )
+    expect(rowCount).toBe(2)
+    await until('new connections', async () => {
+      const { rows } = await admin.query(
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()",
+      )
+      return rows.length === 2
+    })
+    await pause(1100)
+    const session = sessionOf(second)
+    await topicsAfter(second, () => first.store.log.commit({ facts: [frameFact(1, session)] }))
+    expect(second.wakes.some(({ topics }) => topics.has('lanes') && topics.size < 6)).toBe(true)
+  })
+
+  it('that are lost cost a second: a look finds what they would have reported', async () => {
+    const url = await createDatabase()
+    const wire = await Wire.to(url)
+    wire.onRequest = (bytes) => (bytes.includes('LISTEN') ? 'cut' : 'pass')
+    const first = await replica(url)
+    const second = await replica(wire.url)
+    await spread([first, second])
+    const session = sessionOf(second)
+    for (let seq = 1; seq <= 3; seq++) {
+      const took = await topicsAfter(second, () =>
+        first.store.log.commit({ facts: [frameFact(seq, session)] }),
+      )
+      expect(took).toBeLessThan(4000)
+    }
+  })
+
+  it('are checked: a connection that is half open is opened again', async () => {
+    const url = await createDatabase()
+    const wire = await Wire.to(url)
+    const lease = new VirtualClock()
+    let listens = 0
+    wire.onRequest = (bytes) => {
+      if (bytes.includes('LISTEN')) listens++
+      return 'pass'
+    }
+    await replica(wire.url, lease)
+    await until('a connection', () => listens === 1)
+    wire.onAnswer = (bytes) => (bytes.includes('"check":true') ? 'drop' : 'pass')
+    await until('another one', async () => {
+      await lease.advance(500)
+      return listens > 1
+    })
+  })
+})
