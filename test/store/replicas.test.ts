@@ -339,7 +339,7 @@ describe('a takeover', () => {
 })
 
 describe('two processes', () => {
-  it('claim what is theirs, whoever commits it, and the owner is woken within 100 ms', async () => {
+  it('claim what is theirs, also when the other one commits it, and the owner is woken within 100 ms', async () => {
     const [first, second] = await several(await createDatabase(), 2)
     if (first === undefined || second === undefined) throw new Error('two were started')
     const session = sessionOf(second)

@@ -212,6 +212,14 @@ function isInTheWay(error: unknown): boolean {
  */
 export async function together(work: readonly (Promise<unknown> | null)[]): Promise<void> {
   const failed: unknown[] = []
-  await Promise.all(work.map((one) => one?.catch((error: unknown) => failed.push(error))))
+  await Promise.all(
+    work.map(async (one) => {
+      try {
+        await one
+      } catch (error) {
+        failed.push(error)
+      }
+    }),
+  )
   if (failed.length > 0) throw failed[0]
 }
