@@ -15,11 +15,21 @@ import { keepingLog } from '../support/ports.ts'
 
 const APP = { name: 'app', ordered: true, events: ['*'] }
 
+const onBroken = (message: string): void => {
+  throw new Error(message)
+}
+
 /** Two processes and more on one store, without their engines. */
 function house() {
   const agenda = new Agenda(1_763_701_200_000, new Chance(1, 'ties'))
   const db = newDatabase(4096, false)
-  const shared = new SharedStore({ db, agenda, chance: new Chance(1, 'shared'), onTaken: () => undefined })
+  const shared = new SharedStore({
+    db,
+    agenda,
+    chance: new Chance(1, 'shared'),
+    onTaken: () => undefined,
+    onBroken,
+  })
   /** What goes wrong at the next passage of a place. */
   const faults = new Map<string, Fault>()
   let number = 0

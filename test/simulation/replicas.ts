@@ -53,6 +53,8 @@ export interface SharedParts {
   chance: Chance
   /** Attempts that the former owners of these sessions left are taken over. */
   onTaken: (isTheirs: (sessionId: string | null) => boolean) => void
+  /** What must never be. */
+  onBroken: (message: string) => void
 }
 
 /** Rows without a lane of their own in the newest facts: so few that a seed comes to older ones. */
@@ -68,6 +70,8 @@ const UNKNOWN = [100, 3000, 20_000]
 const ASKED = 200
 /** A connection that is cut is noticed so soon, milliseconds. */
 const CUT = [5, 300, 1500]
+/** In this share of the seeds. */
+const DEAF = 0.3
 /** More than any queue of a seed holds. */
 const ALL = 100_000
 
@@ -82,6 +86,8 @@ export class SharedStore {
   readonly #replicas = new Map<string, ReplicaRow>()
   readonly #leases = new Map<number, LeaseRow>()
   readonly #faces = new Set<Face>()
+  /** No wake is heard, as behind a pooler: only the looks are left. */
+  readonly #deaf: boolean
   #epoch = 0
   /** Takeovers, for those who count. */
   takeovers = 0
@@ -89,6 +95,7 @@ export class SharedStore {
 
   constructor(parts: SharedParts) {
     this.#parts = parts
+    this.#deaf = parts.chance.is(DEAF)
     for (const place of [LEADER, ...Array.from({ length: SHARDS }, (_, shard) => shard)])
       this.#leases.set(place, { owner: null, epoch: 0 })
   }
@@ -111,6 +118,12 @@ export class SharedStore {
     const row = this.#replicas.get(id)
     if (row === undefined) throw new Error(`there is no replica ${id}`)
     return row
+  }
+
+  /** Whether the leases of a process are its own, on the store's clock. */
+  isOver(id: string): boolean {
+    const { fenced, until } = this.row(id)
+    return fenced || until < this.#parts.agenda.now
   }
 
   /** Who has the lease for a session. */
@@ -213,6 +226,7 @@ export class SharedStore {
   /** Reports to all others what one has committed; what is lost or late is found with the next look. */
   wake(from: Face, wake: Wake): void {
     const { agenda, chance } = this.#parts
+    if (this.#deaf) return
     for (const face of this.#faces) {
       if (face === from) continue
       const fault = face.sites.pass('store.wake', 'before', ['lost', 'slow'])
@@ -422,6 +436,18 @@ export class Face {
     this.#shared.drop(this)
   }
 
+  #release(given: readonly Granted[]): void {
+    this.confirm()
+    for (const { shard } of given) {
+      const claims = this.#claimedOf(shard)
+      if (claims > 0)
+        this.#shared.parts.onBroken(
+          `${this.id} hands shard ${shard} over, of which ${claims} claims are open`,
+        )
+    }
+    this.#shared.release(this.id, given)
+  }
+
   #table(): LeaseTable {
     const { id } = this
     const shared = this.#shared
@@ -430,7 +456,7 @@ export class Face {
       survey: () => this.#ask('survey', () => shared.survey(id)),
       fence: (dead) => this.#ask('fence', () => shared.fence(dead)),
       take: (wanted) => this.#ask('take', () => (this.confirm(), shared.take(id, wanted)), true),
-      release: (given) => this.#ask('release', () => (this.confirm(), shared.release(id, given)), true),
+      release: (given) => this.#ask('release', () => this.#release(given), true),
     }
   }
 

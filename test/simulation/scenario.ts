@@ -164,10 +164,13 @@ export function drawShared(seed: number, count: number): Scenario {
     sessions: plan.sessions.map((session) => ({ ...session, at: chance.int(0, faultsUntil * 0.7) })),
     faultsUntil,
     scope: null,
-    upkeep:
-      upkeep === null
-        ? null
-        : { ...upkeep, acts: upkeep.acts.map((act) => ({ ...act, at: chance.int(1000, faultsUntil) })) },
+    upkeep: {
+      ...(upkeep ?? { retention: 60_000, interval: 2000 }),
+      acts: Array.from({ length: chance.int(0, 8) }, () => ({
+        at: chance.int(1000, faultsUntil),
+        do: chance.pick(ACTS),
+      })),
+    },
     replicas: { skews: Array.from({ length: count }, () => chance.pick(SKEWS)) },
   }
 }

@@ -115,6 +115,7 @@ export class Simulation {
             db: this.db,
             agenda,
             chance: new Chance(seed, 'shared store'),
+            onBroken: (message) => this.trace.broken('I18', message),
             onTaken: (isTheirs) => this.watch.attempts.taken(isTheirs),
           })
     const details = drawDetails(new Chance(seed, 'details'), scenario.absent)

@@ -6,6 +6,8 @@ export interface Mutant {
   name: string
   edits: readonly Edit[]
   test?: NamedTest
+  /** Processes on one store that show it, in place of the number that a seed draws. */
+  replicas?: number
 }
 
 /** What must fail with a bug that the simulation cannot see, and pass without it. */
@@ -26,3 +28,6 @@ export const tested = (test: NamedTest, name: string, ...edit: Edit): Mutant => 
   edits: [edit],
   test,
 })
+
+/** Seen with two processes on one store. */
+export const several = (name: string, ...edit: Edit): Mutant => ({ name, edits: [edit], replicas: 2 })

@@ -4,6 +4,7 @@ import { CLIENT } from './client.ts'
 import { FOUND } from './found.ts'
 import type { Mutant } from './mutant.ts'
 import { READINGS } from './readings.ts'
+import { REPLICAS } from './replicas.ts'
 import { SCOPE } from './scope.ts'
 import { STORE } from './store.ts'
 import { DELIVERY } from './tested/delivery.ts'
@@ -24,6 +25,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CLIENT,
   ...UPKEEP,
   ...SCOPE,
+  ...REPLICAS,
   ...FOUND,
   ...DOORS,
   ...DELIVERY,

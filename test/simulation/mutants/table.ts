@@ -103,16 +103,18 @@ async function tryOne(
   seeds: number,
   known: number | undefined,
 ): Promise<Sight | string> {
+  const { replicas } = mutant
+  const several = replicas === undefined ? [] : ['--replicas', String(replicas)]
   return await withBug(folder, mutant, async () => {
     const again =
       known === undefined || known <= 0
         ? 'NOT SEEN'
-        : await play(folder, ['--seed', `${known}`, '--seeds', '1'])
-    if (typeof again !== 'string') return await without(again)
+        : await play(folder, ['--seed', `${known}`, '--seeds', '1', ...several])
+    if (typeof again !== 'string') return await without(again, replicas)
     const replayed = known === REPLAY ? await play(folder, ['--replays']) : 'NOT SEEN'
     if (typeof replayed !== 'string') return replayed
-    const found = await play(folder, ['--seeds', String(seeds)])
-    if (typeof found !== 'string') return await without(found)
+    const found = await play(folder, ['--seeds', String(seeds), ...several])
+    if (typeof found !== 'string') return await without(found, replicas)
     return found === 'NOT SEEN' ? await play(folder, ['--replays']) : found
   })
 }
@@ -150,8 +152,9 @@ async function withBug<T>(folder: string, mutant: Mutant, look: () => Promise<T>
 }
 
 /** A seed that shows a bug must hold without it. */
-async function without(found: Sight): Promise<Sight | string> {
-  const { violation } = await run({ seed: found.seed, mode: 'liveness' })
+async function without(found: Sight, replicas?: number): Promise<Sight | string> {
+  const many = replicas === undefined ? {} : { replicas }
+  const { violation } = await run({ seed: found.seed, mode: 'liveness', ...many })
   return violation === null ? found : `NOT SEEN: seed ${found.seed} breaks without it, too`
 }
 

@@ -66,10 +66,16 @@ export class Fairness {
   }
 
   look(): void {
-    const { agenda, life, running, sites, scenario, trace, shared } = this.#simulation
+    const { agenda, life, running, sites, scenario, trace, shared, posts } = this.#simulation
     const { now } = agenda
-    if (now < this.#nextLook || shared !== null) return
+    if (now < this.#nextLook) return
     this.#nextLook = now + LOOK
+    if (shared !== null) {
+      for (const { life: one } of posts)
+        if (one?.started === true && !one.stopping && one.asleepUntil < now)
+          this.#simulation.watch.mayWork(one)
+      return
+    }
     const { length } = sites.fired
     const idle = life === null || !life.started || life.stopping || life.asleepUntil > now
     // What goes wrong, above all with the disk, may keep anything waiting.

@@ -210,6 +210,17 @@ export class Watch {
       this.#broken('spin', 'the store is asked for work again and again without a pause')
   }
 
+  /** A process whose leases are over, on the store's clock, has stopped by itself before. */
+  mayWork({ face, disturbed, number }: Life): void {
+    const { shared } = this.#parts
+    if (face === null || shared === null || face.membership.lost !== null) return
+    const stopped = face.membership.refusal !== null
+    if (!stopped && shared.isOver(face.id))
+      this.#broken('I18', `life ${number} works on, and its leases are over`)
+    if (stopped && !disturbed)
+      this.#broken('I18', `life ${number} does not renew its leases in time, and nothing kept it from that`)
+  }
+
   /** Only what is older than `before` may go, and nothing that is pending. */
   pruned(before: number): void {
     if (this.#gone === null) return

@@ -1,0 +1,50 @@
+import { several, type Mutant } from './mutant.ts'
+
+const MEMBERSHIP = 'sidecar/store/membership.ts'
+
+/** Mistakes of others with leases, and those of parts that were written for one process. */
+export const REPLICAS: readonly Mutant[] = [
+  several('leases are renewed when they end', MEMBERSHIP, 'const RENEWED = 5000', 'const RENEWED = 15_000'),
+  several(
+    'a process that may not read any more goes on',
+    MEMBERSHIP,
+    'this.#parts.clock.steady() <= this.#asked + TTL - MARGIN',
+    'this.#asked > 0',
+  ),
+  several(
+    'a process that died is not taken over',
+    MEMBERSHIP,
+    'for (const id of survey.dead) await table.fence(id).catch(() => undefined)',
+    '',
+  ),
+  several(
+    'a shard is handed over while work of it is in flight',
+    MEMBERSHIP,
+    'const idle = [...this.#draining.keys()].filter((shard) => this.#parts.claimed(shard) === 0)',
+    'const idle = [...this.#draining.keys()]',
+  ),
+  several(
+    'what others wrote is only looked at after a wake',
+    MEMBERSHIP,
+    'if (written !== this.#written) {',
+    'if (false) {',
+  ),
+  several(
+    'a pause reaches one process',
+    'sidecar/deliver/dispatcher.ts',
+    "if (topics.has('handlers'))",
+    "if (topics.has('handlers') && workers.length === 0)",
+  ),
+  several(
+    'each process reads the stream',
+    'sidecar/engine.ts',
+    '      if (leads) stream?.start()\n',
+    '      stream?.start()\n',
+  ),
+  several(
+    'a follower that leads now does not read the stream',
+    'sidecar/engine.ts',
+    "    if (phase !== 'leading') return\n    stream?.start()\n",
+    "    if (phase !== 'leading') return\n",
+  ),
+]
