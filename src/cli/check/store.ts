@@ -58,11 +58,14 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
   }
 }
 
+const POOLED =
+  'a pooler stands between, so statements are not prepared, and processes see each other by a timer, within a second'
+
 /** What a start would find. */
 async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Finding> {
   const { glanceAtDatabase } = await import('../../sidecar/store/postgres/inspect.ts')
   try {
-    const { version, schema, newest, held, mayMigrate } = await glanceAtDatabase(addressOf(url))
+    const { version, schema, newest, held, mayMigrate, pooled } = await glanceAtDatabase(addressOf(url))
     const text = `PostgreSQL ${version}, ${url.url}`
     const state =
       schema === 0
@@ -80,7 +83,10 @@ async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Pr
         `${text}, ${state}, but its user may not create tables`,
         `GRANT CREATE ON DATABASE ${new URL(url.url).pathname.slice(1)} TO ${new URL(url.url).username}`,
       )
-    return ok('store', `${text}, ${state}, ${held ? 'a sidecar works with it' : 'no sidecar works with it'}`)
+    return ok(
+      'store',
+      `${text}, ${state}, ${held ? 'a sidecar works with it' : 'no sidecar works with it'}${pooled ? `; ${POOLED}` : ''}`,
+    )
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
     return fail('store', error.reason.replace(/^store(?:\.url)?: /, ''), error.fix ?? 'correct store.url')

@@ -45,6 +45,8 @@ export interface Listening {
 }
 
 export interface Database extends Queries {
+  /** A pooler stands between, which gives a connection to others after each transaction. */
+  readonly pooled: boolean
   begin(): Promise<Transaction>
   listen(channel: string, heard: (text: string) => void): Promise<Listening>
   close(): Promise<void>
@@ -82,9 +84,6 @@ export async function openDatabase(
     ...placeOf(address),
     application_name: 'agent-session-sidecar',
     connectionTimeoutMillis: TIMES.connect,
-    statement_timeout: longest,
-    lock_timeout: TIMES.lock,
-    idle_in_transaction_session_timeout: TIMES.idleInTransaction,
     // The server's own limits do not reach us through a connection that is dead without saying so.
     query_timeout: longest + TIMES.answer,
     keepAlive: true,
@@ -96,6 +95,13 @@ export async function openDatabase(
       },
     },
   }
+  const limits = {
+    statement_timeout: longest,
+    lock_timeout: TIMES.lock,
+    idle_in_transaction_session_timeout: TIMES.idleInTransaction,
+  }
+  const pooled = await isPooled(new pg.Client({ ...config, ...limits }), longest)
+  if (!pooled) Object.assign(config, limits)
   const readers = new pg.Pool({
     ...config,
     max: Math.max(1, connections - 1),
@@ -116,8 +122,9 @@ export async function openDatabase(
     pool.on('connect', (client) => client.on('error', () => undefined))
   }
   return {
-    ...queriesOf(readers),
-    begin: () => begin(writers),
+    pooled,
+    ...queriesOf(readers, pooled),
+    begin: () => begin(writers, pooled ? limits : null),
     listen: (channel, heard) => listen(new pg.Client(config), channel, heard),
     async close() {
       await Promise.all([readers.end(), writers.end()])
@@ -139,6 +146,26 @@ function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
     ...(place.port === '' ? {} : { port: Number(place.port) }),
     ...(given === null || given === '' ? {} : { password: () => password?.() ?? given }),
     ...(ssl === undefined ? {} : { ssl }),
+  }
+}
+
+/**
+ * PgBouncer refuses limits at the start of a connection, or drops them when it is told to. Then a statement that was prepared
+ * would be looked for on another connection of the server.
+ */
+async function isPooled(client: Client, limit: number): Promise<boolean> {
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ limit: string }>(
+      "SELECT setting AS limit FROM pg_settings WHERE name = 'statement_timeout'",
+    )
+    return Number(rows[0]?.limit) !== limit
+  } catch (error) {
+    // Any other error comes again, where it is reported.
+    return /unsupported startup parameter/i.test(messageOf(error))
+  } finally {
+    await client.end().catch(() => undefined)
   }
 }
 
@@ -165,18 +192,19 @@ function nameOf(text: string): string {
   return name
 }
 
-function statement(text: string, values: readonly Value[]): QueryConfig {
-  return { name: nameOf(text), text, values: values.map(parameterOf) }
+function statement(text: string, values: readonly Value[], pooled: boolean): QueryConfig {
+  const query = { text, values: values.map(parameterOf) }
+  return pooled ? query : { name: nameOf(text), ...query }
 }
 
-function queriesOf(connection: Pool | PoolClient | Client): Queries {
+function queriesOf(connection: Pool | PoolClient | Client, pooled: boolean): Queries {
   return {
     async rows<R>(text: string, values: readonly Value[] = []) {
-      const { rows } = await attempt(() => connection.query(statement(text, values)))
+      const { rows } = await attempt(() => connection.query(statement(text, values, pooled)))
       return rows as R[]
     },
     async change(text, values = []) {
-      const { rowCount } = await attempt(() => connection.query(statement(text, values)))
+      const { rowCount } = await attempt(() => connection.query(statement(text, values, pooled)))
       return rowCount ?? 0
     },
   }
@@ -201,9 +229,11 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
   }
 }
 
-async function begin(writers: Pool): Promise<Transaction> {
+/** `limits`: those that a pooler does not pass on, milliseconds. */
+async function begin(writers: Pool, limits: Readonly<Record<string, number>> | null): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
-  const queries = queriesOf(client)
+  const queries = queriesOf(client, limits !== null)
+  const sets = Object.entries(limits ?? {}).map(([name, ms]) => `; SET LOCAL ${name} = ${ms}`)
   let given = false
   const give = (error?: unknown): void => {
     given = true
@@ -215,7 +245,7 @@ async function begin(writers: Pool): Promise<Transaction> {
   }
   // Waited for: a statement behind a BEGIN that was cancelled would be a transaction by itself.
   try {
-    await attempt(() => client.query('BEGIN'))
+    await attempt(() => client.query(`BEGIN${sets.join('')}`))
   } catch (error) {
     give(error)
     throw error

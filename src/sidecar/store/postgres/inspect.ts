@@ -19,6 +19,8 @@ export interface Glance {
   newest: number
   /** Whether a sidecar works with it now, or was killed within the last seconds. */
   held: boolean
+  /** Whether a pooler stands between, which passes no notifications on. */
+  pooled: boolean
   /** Whether our user may make or change the tables. */
   mayMigrate: boolean
 }
@@ -83,7 +85,10 @@ async function reading<T>(
   }
 }
 
-export async function glance(database: Queries, url: string): Promise<Glance> {
+export async function glance(
+  database: Queries & Partial<Pick<Database, 'pooled'>>,
+  url: string,
+): Promise<Glance> {
   const { version } = await askServer(database)
   const schema = await versionOf(database)
   const [rights] = await database.rows<{ may: boolean }>(
@@ -103,6 +108,7 @@ export async function glance(database: Queries, url: string): Promise<Glance> {
     newest: knownVersion(),
     held: lease?.held ?? false,
     mayMigrate: rights?.may ?? false,
+    pooled: database.pooled ?? false,
   }
 }
 

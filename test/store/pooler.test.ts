@@ -1,0 +1,105 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
+import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { cli } from '../cli/process.ts'
+import { folderWith } from '../config/folder.ts'
+import { frameFact } from '../support/fact.ts'
+import { freePort } from '../support/listen.ts'
+import { keepingLog } from '../support/ports.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { everything } from './database.ts'
+
+const installed =
+  spawnSync('pgbouncer', ['--version'], { env: { PATH: `/usr/sbin:${process.env['PATH'] ?? ''}` } })
+    .status === 0
+if (!installed) process.stderr.write('PgBouncer is NOT tried: it is not installed\n')
+
+/** A pooler that gives a connection to another client after each transaction. @returns the address behind it. */
+async function pool(url: string, settings: readonly string[]): Promise<string> {
+  const { hostname, port, username, pathname } = new URL(url)
+  const folder = mkdtempSync(path.join(tmpdir(), 'sidecar-pooler-'))
+  const listening = await freePort()
+  const file = path.join(folder, 'pgbouncer.ini')
+  writeFileSync(
+    file,
+    [
+      '[databases]',
+      `* = host=${hostname} port=${port} user=${username}`,
+      '[pgbouncer]',
+      'listen_addr = 127.0.0.1',
+      `listen_port = ${listening}`,
+      'unix_socket_dir =',
+      'auth_type = any',
+      'pool_mode = transaction',
+      'default_pool_size = 3',
+      ...settings,
+    ].join('\n'),
+  )
+  chmodSync(folder, 0o755)
+  const child = spawn('pgbouncer', [file], {
+    env: { PATH: `/usr/sbin:${process.env['PATH'] ?? ''}` },
+    stdio: 'ignore',
+    ...(process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}),
+  })
+  onTestFinished(async () => {
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    if (child.kill('SIGKILL')) await ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await until(
+    'a pooler',
+    () =>
+      new Promise<boolean>((resolve) => {
+        const socket = connect(listening, '127.0.0.1', () => resolve(true))
+        socket.once('error', () => resolve(false))
+        socket.once('connect', () => socket.destroy())
+      }),
+  )
+  return `postgres://${username}@127.0.0.1:${listening}${pathname}`
+}
+
+describe.skipIf(!installed).each([
+  ['refuses the limits of a connection', []],
+  [
+    'drops them',
+    ['ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout'],
+  ],
+] as const)('behind a pooler in transaction mode that %s', (_name, settings) => {
+  test('a store works, its transactions keep their limits, and check says what is missing', async () => {
+    const url = await pool(await createDatabase(), settings)
+    const store = await openPostgresStore({
+      database: { url },
+      clock: systemClock(),
+      log: keepingLog(),
+      random: systemRandom(),
+    })
+    onTestFinished(() => store.close())
+    await store.settings.registerHandlers([everything('app')])
+    await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        index % 2 === 0
+          ? store.log.commit({ facts: [frameFact(index)] })
+          : store.read.facts({ limit: 10, order: 'asc' }),
+      ),
+    )
+    expect((await store.read.facts({ limit: 99, order: 'asc' })).rows).toHaveLength(30)
+    const database = await openDatabase({ url }, () => undefined)
+    onTestFinished(() => database.close())
+    const transaction = await database.begin()
+    expect(await transaction.rows("SELECT current_setting('lock_timeout') AS lock")).toEqual([{ lock: '5s' }])
+    await transaction.rollback()
+    const folder = await folderWith({
+      'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }\nstore: { url: "${url}" }\n`,
+    })
+    const checked = await cli(['check', '-c', path.join(folder, 'sidecar.yaml')])
+    expect(checked.out).toMatch(/✓ store .*a pooler stands between/)
+  })
+})
