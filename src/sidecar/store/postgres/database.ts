@@ -110,7 +110,7 @@ export async function openDatabase(
   })
   const writers = new pg.Pool({
     ...config,
-    pipeline: true,
+    pipeline: !pooled,
     max: 1,
     idleTimeoutMillis: 0,
     allowExitOnIdle: true,
