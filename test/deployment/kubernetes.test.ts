@@ -51,9 +51,12 @@ const [COMPONENT] = documents<Manifest>(`${FOLDER}/component/sidecar.yaml`)
 const STATEFUL = documents<Manifest>(`${FOLDER}/standalone/sidecar.yaml`).find(
   ({ kind }) => kind === 'StatefulSet',
 )
+const REPLICAS = documents<Manifest>(`${FOLDER}/replicas/sidecar.yaml`)
+const DEPLOYMENT = REPLICAS.find(({ kind }) => kind === 'Deployment')
 const MANIFESTS = [
   ['component', COMPONENT],
   ['stand-alone', STATEFUL],
+  ['replicas', DEPLOYMENT],
 ] as const
 
 function podOf(manifest: Manifest | undefined): { pod: Pod; container: Container } {
@@ -72,7 +75,8 @@ test.each(MANIFESTS)(
     expect(container.volumeMounts.map(({ name }) => name).sort()).toEqual(volumes.sort())
     const mounts = container.volumeMounts.map(({ mountPath }) => mountPath)
     const [data = ''] = JSON.parse(instruction('VOLUME')) as string[]
-    expect(mounts).toContain(data)
+    // A store in a database leaves nothing on a disk.
+    expect(mounts.includes(data)).toBe(manifest !== DEPLOYMENT)
     expect(mounts).toContain(path.dirname(command().at(-1) ?? ''))
   },
 )
@@ -95,10 +99,10 @@ test.each(MANIFESTS)(
   },
 )
 
-test.each(MANIFESTS)('the %s is one replica of this version and is given time to end', (_name, manifest) => {
+test.each(MANIFESTS)('the %s is of this version and is given time to end', (_name, manifest) => {
   const { pod, container } = podOf(manifest)
   const { version } = JSON.parse(text('package.json')) as { version: string }
-  expect(manifest?.spec.replicas).toBe(1)
+  expect(manifest?.spec.replicas).toBe(manifest === DEPLOYMENT ? 3 : 1)
   expect(container.image).toBe(`agent-session-sidecar:${version}`)
   expect(image().base).toBe('node:24-slim')
   const [, grace = ''] = /^const GRACE = ([\d_]+)$/m.exec(text('src/cli/run.ts')) ?? []
@@ -133,6 +137,37 @@ test('probes ask for routes that a sidecar has, at the port where it listens', a
   }
   const { env } = podOf(COMPONENT).container
   expect(env).toEqual([{ name: 'SIDECAR_ADMIN__LISTEN', value: '0.0.0.0:8481' }])
+})
+
+test('the replicas have a database, Services for the API and for webhooks, and are not disturbed all at once', async () => {
+  const labels = { 'app.kubernetes.io/name': 'agent-session-sidecar' }
+  expect(DEPLOYMENT?.spec.template.metadata?.labels).toEqual(labels)
+  expect(REPLICAS.map(({ kind, spec }) => [kind, spec.selector])).toEqual([
+    ['Service', labels],
+    ['Service', labels],
+    ['PodDisruptionBudget', { matchLabels: labels }],
+    ['Deployment', { matchLabels: labels }],
+  ])
+  const files = await folderWith({
+    'service-token': 'svc_pat_x\n',
+    'callback-secret': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n',
+    'admin-token': '8b1f0c6d2a7e4f5390c1d2e3f4a5b6c7\n',
+    password: 'the-password\n',
+    'ca.pem': 'an authority',
+  })
+  const configuration = readFileSync(path.join(ROOT, FOLDER, 'replicas/configuration.yaml'), 'utf8')
+  const folder = await folderWith({
+    'sidecar.yaml': configuration.replaceAll(/\/run\/secrets\/(sidecar|database)/g, files),
+  })
+  const { config, warnings } = await loadConfig(path.join(folder, 'sidecar.yaml'), {})
+  expect(warnings).toEqual([])
+  expect(config.store.url).toMatchObject({
+    kind: 'postgres',
+    password: 'the-password',
+    tls: { checked: 'name' },
+  })
+  const ports = podOf(DEPLOYMENT).container.ports.map(({ containerPort }) => containerPort)
+  expect(ports).toEqual([config.admin.listen.port, config.webhooks?.listen.port])
 })
 
 test('the configuration of the stand-alone one loads, with the secrets that it names', async () => {

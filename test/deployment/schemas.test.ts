@@ -16,6 +16,7 @@ const FOLDER = path.join(ROOT, 'config/kubernetes')
 const WHOLE = [
   ...documents<object>('config/kubernetes/standalone/sidecar.yaml'),
   ...documents<object>('config/kubernetes/component/volume-claim.yaml'),
+  ...documents<object>('config/kubernetes/replicas/sidecar.yaml'),
 ]
 
 const DEPLOYMENT = {
@@ -46,8 +47,11 @@ test('a value of the wrong kind is noticed, and so is a key that is misspelt', (
 })
 
 describe.skipIf(!hasKustomize)('kustomize', () => {
-  test('renders the stand-alone one with its configuration in a map of its own name', () => {
-    const rendered = render(path.join(FOLDER, 'standalone'))
+  test.each([
+    ['standalone', 'StatefulSet'],
+    ['replicas', 'Deployment'],
+  ])('renders %s with its configuration in a map of its own name', (folder, kind) => {
+    const rendered = render(path.join(FOLDER, folder))
     for (const manifest of rendered) validateManifest(manifest)
     expect(unknownKeys(rendered)).toBe('')
     const name = /^agent-session-sidecar-[a-z0-9]{10}$/
@@ -55,10 +59,10 @@ describe.skipIf(!hasKustomize)('kustomize', () => {
       expect.objectContaining({
         kind: 'ConfigMap',
         metadata: { name: expect.stringMatching(name) },
-        data: { 'sidecar.yaml': text('config/kubernetes/standalone/configuration.yaml') },
+        data: { 'sidecar.yaml': text(`config/kubernetes/${folder}/configuration.yaml`) },
       }),
     )
-    const set = rendered.find((one) => isObject(one) && one['kind'] === 'StatefulSet')
+    const set = rendered.find((one) => isObject(one) && one['kind'] === kind)
     expect(JSON.stringify(set)).toMatch(/"configMap":\{"name":"agent-session-sidecar-[a-z0-9]{10}"\}/)
   })
 
@@ -105,20 +109,23 @@ describe.skipIf(!hasKustomize)('kustomize', () => {
   })
 })
 
-test('the compose file fits the schema of the Compose specification, unknown keys included', () => {
-  // Its names for its own parts are of an older language than its keywords, and nothing refers to them.
-  const schema = JSON.parse(JSON.stringify(composeSchema), (key, value: unknown) =>
-    (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
-  ) as object
-  const fits = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
-  // The one package that has the schema has an old one: the key `name` came later.
-  const { name: project, ...compose } = parse(text('config/compose.yaml')) as {
-    name: string
-    services: Record<string, object>
-  }
-  expect(project).toMatch(/^[a-z0-9][a-z0-9_-]*$/)
-  expect([fits(compose), fits.errors]).toEqual([true, null])
-  const [name = ''] = Object.keys(compose.services)
-  const misspelt = { ...compose, services: { [name]: { ...compose.services[name], read_onyl: true } } }
-  expect(fits(misspelt)).toBe(false)
-})
+test.each(['compose', 'compose-replicas'])(
+  '%s.yaml fits the schema of the Compose specification, unknown keys included',
+  (file) => {
+    // Its names for its own parts are of an older language than its keywords, and nothing refers to them.
+    const schema = JSON.parse(JSON.stringify(composeSchema), (key, value: unknown) =>
+      (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
+    ) as object
+    const fits = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
+    // The one package that has the schema has an old one: the key `name` came later.
+    const { name: project, ...compose } = parse(text(`config/${file}.yaml`)) as {
+      name: string
+      services: Record<string, object>
+    }
+    expect(project).toMatch(/^[a-z0-9][a-z0-9_-]*$/)
+    expect([fits(compose), fits.errors]).toEqual([true, null])
+    const [name = ''] = Object.keys(compose.services)
+    const misspelt = { ...compose, services: { [name]: { ...compose.services[name], read_onyl: true } } }
+    expect(fits(misspelt)).toBe(false)
+  },
+)

@@ -5,6 +5,7 @@ import { Deployment } from 'kubernetes-models/apps/v1/Deployment'
 import { StatefulSet } from 'kubernetes-models/apps/v1/StatefulSet'
 import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress'
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap'
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget'
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim'
 import { Secret } from 'kubernetes-models/v1/Secret'
 import { Service } from 'kubernetes-models/v1/Service'
@@ -19,6 +20,7 @@ const KINDS = {
   PersistentVolumeClaim: [PersistentVolumeClaim, 'v1'],
   Secret: [Secret, 'v1'],
   Service: [Service, 'v1'],
+  PodDisruptionBudget: [PodDisruptionBudget, 'policy/v1'],
   Ingress: [Ingress, 'networking.k8s.io/v1'],
 } as const
 
