@@ -2,8 +2,8 @@ import { alone, inTurn, warned, type Act } from '../../checker/owners.ts'
 import type { Fault } from '../../checker/history.ts'
 import type { ReplicaWorld } from './world.ts'
 
-/** A connection that breaks in our own line may be noticed by one side alone, milliseconds before and after. */
-const AROUND = 2000
+/** What happens to a line or a process is noticed so late, milliseconds. */
+const AROUND = 100
 
 /** I8, by what the application and the service saw. */
 export function owned(world: ReplicaWorld): Fault[] {
