@@ -1,6 +1,5 @@
 import { createMetrics } from './admin/metrics.ts'
 import { createRelay } from './admin/relay/relay.ts'
-import type { Listener } from './admin/listener.ts'
 import { createAdmin } from './admin/server.ts'
 import { createWebhookListener } from './admin/webhooks.ts'
 import type { Config } from './config/config.ts'
@@ -117,9 +116,7 @@ export async function startAll(
    */
   const lost = Promise.withResolvers<OperatorError>()
   let acknowledges = true
-  const standby = waitBeside(config, log)
-  const ports = { clock, log, random, password: () => databasePassword, end, onStandby: standby.begin }
-  stack.defer(() => standby.end())
+  const ports = { clock, log, random, password: () => databasePassword }
   const opening = await openStore(config, ports, observer, (error) => {
     acknowledges = false
     writes.lose(error)
@@ -208,7 +205,6 @@ export async function startAll(
     log,
     version: VERSION,
   })
-  await standby.end()
   const adminAddress = await admin.listen()
   stack.defer(() => admin.close())
 
@@ -300,34 +296,6 @@ export async function startAll(
     tools: declaration(specs.tools).filter(({ name }) => name !== ANY_FUNCTION),
     lost: lost.promise,
     stop: () => held.disposeAsync(),
-  }
-}
-
-/** What a sidecar shows while another one holds their database. */
-function waitBeside({ admin, store }: Config, log: Log): { begin: () => void; end: () => Promise<void> } {
-  let listening: Promise<Listener> | null = null
-  const listen = async (): Promise<Listener> => {
-    const { createStandby } = await import('./admin/standby.ts')
-    const listener = createStandby(admin.listen, log)
-    await listener.listen()
-    return listener
-  }
-  return {
-    begin() {
-      const database = store.url.kind === 'postgres' ? store.url.url : null
-      log.warn(
-        { database },
-        'store: another sidecar holds the database; this one waits and takes over when that one ends, or within 15 s ' +
-          'after a crash. To run both, give each a database of its own (store.url)',
-      )
-      listening = listen()
-      listening.catch((error: unknown) => log.error({ err: error }, 'admin: no probes while it waits'))
-    },
-    async end() {
-      const listener = await listening?.catch(() => null)
-      listening = null
-      await listener?.close()
-    },
   }
 }
 

@@ -17,10 +17,6 @@ export interface StorePorts {
   random: Random
   /** Of a database; read at each connection, since its file may change. */
   password: () => string | null
-  /** Aborted when the start is to end: a database may belong to another sidecar for long. */
-  end: AbortSignal
-  /** Called once, when another sidecar has the database: this one waits for it. */
-  onStandby: () => void
 }
 
 /**
@@ -43,7 +39,8 @@ export async function openStore(
     const { openPostgresStore } = await import('./store/postgres/store.ts')
     const database = addressOf(url, password)
     const options = { database, clock, log, random, ...reports }
-    return await openPostgresStore(options, {}, { name: hostname(), version: VERSION })
+    const appearance = { name: hostname(), version: VERSION, onRenewal: observer.leaseRenewed }
+    return await openPostgresStore(options, {}, appearance)
   }
   const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest'
+import { request } from 'undici'
+import { assertWhole } from '../support/oracle.ts'
+import { until } from '../support/until.ts'
+import { Deployment } from './deployment.ts'
+
+/** Several sidecars on one PostgreSQL. */
+
+const CALL = 'call lookup_order {"order_id":"1"}'
+const TOOLS = { lookup_order: {} }
+
+describe('two replicas', () => {
+  test('share the sessions: each turn, action and call is delivered and answered once, in order', async () => {
+    await using deployment = await Deployment.open(2, { tools: TOOLS })
+    const { rig } = deployment
+    const sessions = await Promise.all(
+      Array.from({ length: 12 }, () => rig.client.start(CALL, 'say {{last}}', 'say Done')),
+    )
+    for (const session of sessions) await rig.client.reached(session, 'idle')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.app.runs.map(({ call }) => call.call_id).toSorted()).toEqual(
+      [...new Set(rig.app.runs.map(({ call }) => call.call_id))].toSorted(),
+    )
+    expect(rig.app.runs.every(({ call }) => !call.uncertain)).toBe(true)
+    const served = await Promise.all(
+      deployment.replicas.map(async ({ program }) => {
+        const text = await (await request(`${program.admin}/metrics`)).body.text()
+        return {
+          delivered: valueOf(
+            text,
+            'session_sidecar_callback_attempts_total{handler="app",outcome="delivered"}',
+          ),
+          webhooks: valueOf(text, 'session_sidecar_webhook_requests_total{outcome="accepted"}'),
+          shards: valueOf(text, 'session_sidecar_shards_owned'),
+        }
+      }),
+    )
+    for (const { delivered, shards } of served) {
+      expect(delivered).toBeGreaterThan(0)
+      expect(shards).toBe(32)
+    }
+  })
+
+  test('an operator pauses, resumes, retries and replays on any of them', async () => {
+    await using deployment = await Deployment.open(2)
+    const { rig, replicas } = deployment
+    const [one, other] = replicas
+    if (one === undefined || other === undefined) throw new Error('there are two')
+    await one.admin('POST', '/api/handlers/app/pause')
+    await until('pause on the other', async () => {
+      const { data } = (await other.admin('GET', '/api/handlers')) as { data: { state: string }[] }
+      return data[0]?.state === 'paused'
+    })
+    const sessions = await Promise.all(Array.from({ length: 8 }, () => rig.client.start('say Hello')))
+    for (const session of sessions) await rig.client.reached(session, 'idle')
+    await until('stored turns', async () => {
+      const { queues } = (await one.admin('GET', '/api/status')) as { queues: { deliveries_pending: number } }
+      return queues.deliveries_pending >= 8 * 4
+    })
+    expect(rig.app.callbacks.length).toBe(0)
+    await other.admin('POST', '/api/handlers/app/resume')
+    await assertWhole(rig)
+    rig.app.handle = () => ({ status: 500 })
+    const failing = await rig.client.start('say Again')
+    await rig.client.reached(failing, 'idle')
+    const dead = async (): Promise<number> => {
+      const { queues } = (await one.admin('GET', '/api/status')) as { queues: { deliveries_dead: number } }
+      return queues.deliveries_dead
+    }
+    await until('dead letters', async () => (await dead()) > 0)
+    rig.app.handle = () => ({})
+    for (const replica of replicas)
+      await until('retry', async () => {
+        await replica.admin('POST', '/api/deliveries/retry', { handler: 'app' })
+        return (await dead()) === 0
+      })
+    await rig.event('turn.completed', ({ session_id }) => session_id === failing)
+    const before = rig.app.delivered().length
+    const { count } = (await other.admin('POST', '/api/replay', { handler: 'app', from: 1 })) as {
+      count: number
+    }
+    expect(count).toBeGreaterThan(8)
+    await until('replayed deliveries', () => rig.app.delivered().length >= before + count)
+  })
+})
+
+describe('three replicas', () => {
+  test(
+    'one is stopped and one is killed: nothing is lost, doubled or out of order',
+    { timeout: 180_000 },
+    async () => {
+      await using deployment = await Deployment.open(3, { tools: TOOLS, process: true })
+      const { rig } = deployment
+      const started: string[] = []
+      const load = async (count: number): Promise<void> => {
+        for (let index = 0; index < count; index++)
+          started.push(await rig.client.start(CALL, 'say {{last}}', 'say Done'))
+      }
+      await load(6)
+      const leading = await deployment.leader()
+      const stopping = deployment.remove(leading, 'stop')
+      await load(6)
+      await stopping
+      await deployment.shared()
+      await load(6)
+      const [victim] = deployment.replicas.slice(-1)
+      if (victim === undefined) throw new Error('two are left')
+      await deployment.remove(victim, 'kill')
+      await load(6)
+      await until(
+        'everything with the last',
+        async () => (await deployment.seen()).some(({ self, shards }) => self && shards === 64),
+        40_000,
+      )
+      for (const session of started) await rig.client.reached(session, 'idle')
+      await assertWhole(rig, { tools: ['lookup_order'] })
+    },
+  )
+})
+
+function valueOf(text: string, name: string): number {
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
+  return Number(line?.slice(line.lastIndexOf(' ') + 1) ?? 0)
+}
