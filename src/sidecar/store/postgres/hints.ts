@@ -20,8 +20,8 @@ export class Hints {
   readonly #claims: Claims<string>
   /** The hints of each claimed key since it was claimed, as far as this process added them, and the generation of the last. */
   readonly #since = new Map<string, Since & { generation: number }>()
-  /** Of each claimed key at its claim. */
-  readonly #others = new Map<string, number>()
+  /** `generation` and `other_generation` of each claimed key at its claim. */
+  readonly #before = new Map<string, readonly [number, number]>()
   readonly #membership: Membership
   #generation: number
 
@@ -88,7 +88,7 @@ export class Hints {
       (row) => [row.session_id, placeOf(row.session_id)],
     )
     return rows.map((row) => {
-      this.#others.set(row.session_id, row.other_generation)
+      this.#before.set(row.session_id, [row.generation, row.other_generation])
       return {
         sessionId: row.session_id === SWEEP ? null : row.session_id,
         claim: { lease: this.#membership.leaseOf(placeOf(row.session_id)), generation: row.generation },
@@ -171,8 +171,7 @@ export class Hints {
         seen_webhook,
         seen_poll,
         since.generation,
-        generation,
-        this.#others.get(key) ?? 0,
+        ...(this.#before.get(key) ?? [generation, 0]),
       ],
     )
   }
@@ -191,15 +190,16 @@ export class Hints {
     if (!this.#membership.holds(claim.lease)) return
     const key = sessionId ?? SWEEP
     const since = this.#since.get(key)
+    const [generation, other] = this.#before.get(key) ?? [claim.generation, 0]
     await queries.change(
       `UPDATE sidecar.hints SET due_at = $1 WHERE session_id = $2 AND generation = $3::bigint
          AND (generation = $4::bigint OR other_generation IN ($4::bigint, $5::bigint))`,
       [
         Math.ceil(Math.min(dueAt, since?.due_at ?? Infinity)),
         key,
-        since?.generation ?? claim.generation,
-        claim.generation,
-        this.#others.get(key) ?? 0,
+        since?.generation ?? generation,
+        generation,
+        other,
       ],
     )
   }
@@ -207,7 +207,7 @@ export class Hints {
   release({ sessionId, claim }: ClaimedHint): void {
     if (!this.#membership.holds(claim.lease)) return
     this.#since.delete(sessionId ?? SWEEP)
-    this.#others.delete(sessionId ?? SWEEP)
+    this.#before.delete(sessionId ?? SWEEP)
     this.#claims.release(sessionId ?? SWEEP)
   }
 }
