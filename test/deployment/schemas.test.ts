@@ -37,14 +37,14 @@ const DEPLOYMENT = {
 test('the manifests fit the schemas that Kubernetes publishes, and use no key that it does not know', () => {
   for (const manifest of WHOLE) validateManifest(manifest)
   expect(unknownKeys(WHOLE)).toBe('')
-})
+}, 180_000)
 
 test('a value of the wrong kind is noticed, and so is a key that is misspelt', () => {
   const [service] = WHOLE
   const wrong = { ...service, spec: { ports: [{ name: 'admin', port: '8481' }] } }
   expect(() => validateManifest(wrong)).toThrow('port must be integer')
   expect(unknownKeys([{ ...service, spec: { clusterIp: 'None' } }])).toContain(`'"clusterIp"' does not exist`)
-})
+}, 180_000)
 
 describe.skipIf(!hasKustomize)('kustomize', () => {
   test.each([

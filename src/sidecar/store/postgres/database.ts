@@ -150,8 +150,8 @@ function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
 }
 
 /**
- * PgBouncer refuses limits at the start of a connection, or drops them when it is told to. Then a statement that was prepared
- * would be looked for on another connection of the server.
+ * PgBouncer refuses limits at the start of a connection, or drops them if `ignore_startup_parameters` says so. Then a statement
+ * that was prepared would be looked for on another connection of the server.
  */
 async function isPooled(client: Client, limit: number): Promise<boolean> {
   client.on('error', () => undefined)
