@@ -114,6 +114,7 @@ describe('three replicas', () => {
       )
       for (const session of started) await rig.client.reached(session, 'idle')
       await assertWhole(rig, { tools: ['lookup_order'] })
+      expect(new Set(rig.app.runs.map(({ call }) => call.session_id)).size).toBe(started.length)
     },
   )
 })
