@@ -33,7 +33,8 @@ export interface Introduction {
 }
 
 /**
- * Adds the row of a process, under which it writes.
+ * Adds the row of a process, under which it writes. Until its first renewal it has the time of one: another process would
+ * take it for dead and fence it.
  * @returns a number that no other process has.
  */
 export async function enter(
@@ -48,7 +49,7 @@ export async function enter(
      ), counted AS (
        INSERT INTO sidecar.commits VALUES ($1, 0)
      )
-     INSERT INTO sidecar.replicas (id, name, version, started_at, until) VALUES ($1, $2, $3, $4, clock_timestamp())
+     INSERT INTO sidecar.replicas (id, name, version, started_at, until) VALUES ($1, $2, $3, $4, clock_timestamp() + interval '15 s')
      RETURNING number`,
     [id, name, version, startedAt],
   )
