@@ -149,16 +149,25 @@ export class LaneRunner {
 
   /** Decides what a lane without a slot needs next. */
   #next(active: ActiveLane): void {
-    if (!this.#goesOn || active.dueAt !== null) this.#drain(active)
+    if (!this.#goesOn || active.dueAt !== null || this.#isOthers(active)) this.#drain(active)
     else if (active.unread) this.#read(active)
     else if (active.size === 0) this.#drain(active)
     else if (this.#batch.wait > 0 && active.size < this.#batch.max) this.#gather(active)
     else this.#describe(active)
   }
 
+  /**
+   * Its shard goes to another process, or this one stood still for so long that another may have it: the rest of the lane is
+   * sent by that one.
+   */
+  #isOthers(active: ActiveLane): boolean {
+    const fact = active.first()?.fact
+    if (!this.#ordered && fact === undefined) return false
+    const session = this.#ordered ? active.lane.key : (fact?.sessionId ?? '')
+    return !this.#ports.store.shards.owns(session === '' ? null : session)
+  }
+
   #read(active: ActiveLane): void {
-    // Its shard is to go to another process: the rest of the lane is sent by that one.
-    if (this.#ordered && !this.#ports.store.shards.owns(active.lane.key)) return this.#drain(active)
     active.state = 'waiting'
     // Acks must be durable before the lane is read again from its start.
     if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
@@ -234,7 +243,7 @@ export class LaneRunner {
   }
 
   #goesOnInSlot(active: ActiveLane, taken: number): boolean {
-    if (!this.#goesOn || active.dueAt !== null || active.stale) return false
+    if (!this.#goesOn || active.dueAt !== null || active.stale || this.#isOthers(active)) return false
     // The store refuses acks: a delivery whose outcome cannot be stored would be sent twice.
     if (this.#ports.acks.refused) return false
     if (this.#keeper.health.state === 'down' && !active.probe) {

@@ -42,6 +42,8 @@ export async function answerCall(
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, restarted)
   }
+  // A process that stood still: the one that has the call now posts its result.
+  if (!ports.store.shards.owns(call.sessionId)) return SUPERSEDED
   let word: string | null
   try {
     word = await post(ports, call, result)

@@ -380,7 +380,7 @@ function createStore(
       },
     },
     shards: {
-      owns: (sessionId) => membership.mayClaim(placeOf(sessionId ?? '')),
+      owns: (sessionId) => membership.refusal === null && membership.mayClaim(placeOf(sessionId ?? '')),
       get leads() {
         return membership.leads
       },
