@@ -6,11 +6,11 @@ import { JOURNEYS, render, travel } from './journeys.ts'
  * what `npm run journeys` counts then. The targets on the way are 18, 14 and 14.
  */
 const CEILINGS: Readonly<Record<string, { way: number; all: number }>> = {
-  // The files beside the way (all) rose by two and by one with the question which process owns a session.
+  // The files beside the way (all) rose by three, one and one with the question which process owns a session.
   // Before delivery ran its lanes in one loop, on a queue of std, and the JSON scanner was split: 36 and 67, 49 and 76, 35 and 56.
-  'frame to callback': { way: 20, all: 52 },
+  'frame to callback': { way: 20, all: 53 },
   'webhook to state fact': { way: 23, all: 55 },
-  'call to answer': { way: 17, all: 45 },
+  'call to answer': { way: 17, all: 46 },
 }
 
 describe('the way of an event', () => {
