@@ -249,7 +249,7 @@ const CHECKING: readonly CommandSpec[] = [
       {
         name: 'copy',
         summary:
-          'Copies the database into the other engine, from SQLite to PostgreSQL or back, and compares both at the end. No sidecar may use either meanwhile. A copy that was cut is continued by the same command.',
+          'Copies the database into the other engine, from SQLite to PostgreSQL or back, and compares both at the end. No sidecar may use either meanwhile. If it is interrupted, the same command continues.',
         options: [
           option('--from <url>', 'the store to copy: sqlite:FILE, or postgres://… (required)', {
             required: true,

@@ -55,8 +55,8 @@ function report({ from, to, continued, tables }: Copied, terminal: Context['term
   )
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
   terminal.out(
-    `copied ${from} to ${to}${continued ? ', after an earlier copy that was cut' : ''}: ${count(rows, 'row')}, ` +
-      'the same in both\nSet store.url to the copy. The source is unchanged: start no sidecar on it any more.\n',
+    `copied ${from} to ${to}${continued ? ', after an earlier copy that was interrupted' : ''}: ${count(rows, 'row')}, ` +
+      'the same in both\nSet store.url to the copy. The source is unchanged: start no sidecar on it again.\n',
   )
 }
 
@@ -116,13 +116,13 @@ async function urlOf(
   return url
 }
 
-/** What broke off, in two lines; a bug as it is. */
+/** An interruption as cause and fix. A bug is passed on unchanged. */
 function interrupted(error: unknown): unknown {
   if (!(error instanceof StoreError) && !codeOf(error).startsWith('SQLITE_')) return error
   const cause = error instanceof StoreError ? (error.cause ?? error) : error
   return new OperatorError(
-    `store: the copy was cut: ${messageOf(cause)}`,
+    `store: the copy was interrupted: ${messageOf(cause)}`,
     1,
-    'remove the cause, and run the same command again, which continues',
+    'remove the cause, and run the same command again: it continues',
   )
 }

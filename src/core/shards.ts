@@ -1,24 +1,24 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * Three processes share one database: each owns a third of the sessions, by their shards, and one of them is the leader. For
- * the sessions of its shards a process is the only one there is. With SQLite a process owns everything, always.
+ * Three processes share one database: each owns a third of the sessions, by their shards, and one of them is the leader. Only
+ * the owner of a session works on it. With SQLite, one process always owns everything.
  */
 export interface Shards {
   /** Whether this process works on the session. null: on what belongs to the organization. */
   owns(sessionId: string | null): boolean
-  /** Whether the stream, the sweep, the subscription and housekeeping are this process's. It never ends before the process does. */
+  /** Whether the stream, the sweep, the subscription and housekeeping are this process's. Once true, it stays true. */
   readonly leads: boolean
   subscribe(subscriber: Partial<ShardTopics>): void
   /** Begins to take shards; returns when it has joined. */
   join(): Promise<void>
-  /** Before a clean stop: takes nothing more, and claims return nothing. */
+  /** Before a clean stop: from now on it takes no shards, and claims return nothing. */
   leave(): Promise<void>
-  /** All processes, for people; none where there can be only one. */
+  /** All processes, for people; empty with SQLite. */
   replicas(): Promise<ReplicaRecord[]>
-  /** Shared with the others by the next heartbeat: the state of the leader's stream. */
+  /** The state of the leader's stream, which the next heartbeat reports to the others. */
   report(state: StreamState): void
-  /** Of the leader's last heartbeat. */
+  /** As the last heartbeat of the leader reported it. */
   readonly streamConnected: boolean
 }
 
@@ -29,11 +29,11 @@ export interface StreamState {
 export interface ShardTopics {
   /** This process became the leader. */
   led(): void
-  /** Shards came: look at every queue. */
+  /** This process took shards: look at every queue. */
   gained(shards: readonly number[]): void
-  /** Shards were handed over, and nothing of them was in flight: forget what is remembered of their sessions and calls. */
+  /** Shards were handed over, with no work under way: forget what is remembered of their sessions and calls. */
   lost(shards: readonly number[]): void
-  /** Another process committed something for this one, or it is time to look. */
+  /** Another process committed something for this one, or a look found that it wrote. */
   woken(wake: Wake): void
   /** The number of live processes changed: each has its share of the rate budget. */
   population(live: number): void
@@ -43,7 +43,7 @@ export type WakeTopic = 'lanes' | 'hints' | 'calls' | 'facts' | 'handlers' | 'se
 
 export interface Wake {
   topics: ReadonlySet<WakeTopic>
-  /** Changes that were announced, as far as they are known: a subject and its session. */
+  /** Announced changes, as far as they are known: a subject and its session. */
   hints: readonly { sessionId: string; subject: string }[]
 }
 
@@ -53,11 +53,11 @@ export interface ReplicaRecord {
   version: string
   self: boolean
   leads: boolean
-  /** Their number. */
+  /** The number of shards that it owns. */
   shards: number
   /** Milliseconds since its last heartbeat. */
   seenAgo: number
-  /** Wall clock of its machine. */
+  /** By the wall clock of its machine. */
   startedAt: number
 }
 
@@ -68,7 +68,7 @@ export function shardOf(sessionId: string): number {
   return crc32(sessionId) % SHARDS
 }
 
-/** Those of a process that shares its store with no other. */
+/** The shards of a process that shares its store with no other. */
 export function allShards(): Shards {
   const subscribers: Partial<ShardTopics>[] = []
   let streamConnected = false

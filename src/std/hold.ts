@@ -1,6 +1,6 @@
 import type { Clock, Timer } from './ports.ts'
 
-/** Lets urgent work go first: other work waits meanwhile, in its order, and for a limited time. */
+/** During a hold, urgent work goes first: other work waits in its order, for a limited time. */
 export class Hold {
   readonly #clock: Clock
   readonly #longest: number
@@ -13,19 +13,19 @@ export class Hold {
     this.#longest = longest
   }
 
-  /** A hold that has begun is not made longer: other work must not wait for ever. */
+  /** Does not extend a hold that has begun: other work must not wait for ever. */
   begin(): void {
     this.#timer ??= this.#clock.after(this.#longest, () => this.end())
   }
 
-  /** Begins the work that waits. */
+  /** Ends the hold, and begins the work that waits. */
   end(): void {
     this.#timer?.cancel()
     this.#timer = null
     for (const work of this.#waiting.splice(0)) work()
   }
 
-  /** `work`, which begins when it is called, or when the hold ends. */
+  /** @returns `work`, which begins at its call; during a hold, when the hold ends. */
   behind<Given extends unknown[]>(work: (...given: Given) => void): (...given: Given) => void {
     return (...given) => this.#run(() => work(...given))
   }

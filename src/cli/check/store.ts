@@ -59,7 +59,7 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
 }
 
 const POOLED =
-  'a pooler stands between, so statements are not prepared, and processes see each other by a timer, within a second'
+  'a pooler stands between, so statements are not prepared, and replicas find the changes of others within a second'
 
 /** What a start would find. */
 async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Finding> {

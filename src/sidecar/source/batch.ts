@@ -106,7 +106,7 @@ function merge(hints: readonly Hint[]): Hint[] {
   return [...merged.values()]
 }
 
-/** How long frames have waited here in all: for the disk, or unread because reading gives way to delivery. */
+/** The total time for which frames have waited: for the disk, or unread because reading gives way to delivery. */
 export class HeldTime {
   readonly #clock: Pick<Clock, 'steady'>
   #reasons = 0

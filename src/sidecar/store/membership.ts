@@ -10,23 +10,23 @@ import {
 import { StoreError } from '../../core/store-error.ts'
 import type { Clock, Timer } from '../../std/ports.ts'
 
-/** Milliseconds: for which a process owns its leases, between two renewals, and how long before the end it stops by itself. */
+/** Milliseconds: from a renewal to the end of the leases, between two renewals, and before that end without reads and writes. */
 const TTL = 15_000
 const RENEWED = 5000
 const MARGIN = 3000
-/** Milliseconds until a renewal that failed is tried again. */
+/** Milliseconds until a failed renewal is repeated. */
 const ASKED = 500
-/** Milliseconds between two looks at the other processes, and while a shard waits to be handed over. */
+/** Milliseconds between two looks at the other processes; and between two while a shard waits to be handed over. */
 const LOOKED = 1000
 const DRAINED = 100
-/** Milliseconds that a busy shard may take to become idle before it is kept, and for which it is kept then. */
+/** Milliseconds within which a busy shard must become idle to be handed over; and for which it is kept if it does not. */
 const PATIENCE = 3000
 const KEPT = 30_000
 
-/** The place of what exists once per organization: of the stream, the sweep and the lane of facts without a session. */
+/** The shard of what exists once per organization: the stream, the sweep and the lane of facts without a session. */
 export const LEADER = -1
 
-/** '': of what belongs to the organization. */
+/** The shard of a session, or `LEADER` for what belongs to the organization (''). */
 export function placeOf(sessionId: string): number {
   return sessionId === '' ? LEADER : shardOf(sessionId)
 }
@@ -45,7 +45,7 @@ export interface Survey {
   free: Wanted
   /** As the leader reported it last. */
   streamConnected: boolean
-  /** Changes when another process wrote something. */
+  /** A number that changes when another process wrote something. */
   written: number
 }
 
@@ -74,15 +74,15 @@ export interface LeaseTable {
   /** Waits for the writes of `dead` that are under way, fences it if it has not renewed meanwhile, and frees its leases. */
   fence(dead: string): Promise<void>
   /**
-   * Takes free leases, each under an epoch that was never given, and in the same transaction records the attempts that
-   * the former owners left as interrupted.
+   * Takes free leases, each under an epoch that was never given. The same transaction records the open attempts of the
+   * former owners as interrupted.
    */
   take(wanted: Wanted): Promise<Granted[]>
-  /** Gives leases up, in a write of this process. */
+  /** Releases leases, in a write of this process. */
   release(given: readonly Granted[]): Promise<void>
 }
 
-/** The shards that each of `live` processes has at most. */
+/** The most shards that each of `live` processes has. */
 function fairShare(live: number): number {
   return Math.ceil(SHARDS / Math.max(1, live))
 }
@@ -90,11 +90,11 @@ function fairShare(live: number): number {
 export type RenewalOutcome = 'renewed' | 'failed' | 'fenced'
 
 interface MembershipParts {
-  /** Names this process, and is never used again. */
+  /** The name of this process, which no other process ever has. */
   id: string
   table: LeaseTable
   clock: Clock
-  /** The number of claims of a shard that are not returned. */
+  /** The number of claims of a shard that are not released. */
   claimed: (shard: number) => number
   onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
   /** Called once, when the process is fenced. */
@@ -103,7 +103,7 @@ interface MembershipParts {
 
 /**
  * What one of several processes owns. It renews its leases, takes over those of a process that stopped, and hands over what
- * is above its share. A frozen process that wakes is over its time: it refuses to read and write before it knows why.
+ * is above its share. A process that was frozen for long refuses to read and write until it has renewed its leases.
  */
 export class Membership {
   readonly id: string
@@ -114,15 +114,15 @@ export class Membership {
   readonly #held = new Set<number>()
   /** Shards to hand over, and since when. Nothing more of them is claimed. */
   readonly #draining = new Map<number, number>()
-  /** Busy shards, until when no one asks again whether they are idle. */
+  /** Busy shards that are kept, and until when. */
   readonly #kept = new Map<number, number>()
-  /** Of `#epochs`, less what is drained. null: everything. */
+  /** The shards of `#epochs` that are not drained. null: all. */
   #claimable: readonly number[] | null = []
   #live = 1
   #written = 0
   #state: 'new' | 'joined' | 'left' | 'stopped' = 'new'
   #streamConnected = false
-  /** Steady milliseconds: the begin of the last renewal that succeeded. */
+  /** When the last renewal that succeeded began, steady milliseconds. */
   #asked = -Infinity
   #lost: StoreError | null = null
   #renewal: Timer | null = null
@@ -153,22 +153,22 @@ export class Membership {
     return this.#epochs.size - (this.leads ? 1 : 0)
   }
 
-  /** Whether items of a shard are claimed. */
+  /** Whether this process may claim items of a shard. */
   mayClaim(shard: number): boolean {
     return this.#claimable === null || this.#claimable.includes(shard)
   }
 
-  /** The shards of which items are claimed; null: all. */
+  /** The shards whose items this process may claim; null: all. */
   get claimable(): readonly number[] | null {
     return this.#claimable
   }
 
-  /** The lease for claims of a shard; of one that another process has, a lease without a holder. */
+  /** The lease for claims of a shard. If another process owns the shard, no process holds this lease. */
   leaseOf(shard: number): Lease {
     return { owner: this.id, epoch: this.#epochs.get(shard) ?? 0 }
   }
 
-  /** Whether what was claimed under `lease` is claimed still. */
+  /** Whether claims under `lease` are still valid. */
   holds({ owner, epoch }: Lease): boolean {
     return this.#lost === null && owner === this.id && this.#held.has(epoch)
   }
@@ -178,13 +178,13 @@ export class Membership {
     return this.#lost
   }
 
-  /** Why nothing is read or written now. Time that is over may be renewed, unless another process fenced this one. */
+  /** Why nothing may be read or written now. Leases that have ended can be renewed until another process fences this one. */
   get refusal(): StoreError | null {
     if (this.#lost !== null || this.#parts.clock.steady() <= this.#asked + TTL - MARGIN) return this.#lost
     return new StoreError('unreachable', new Error('the leases could not be renewed in time'))
   }
 
-  /** @returns why it was lost first. */
+  /** @returns the first reason for which it was lost. */
   lose(error: StoreError): StoreError {
     if (this.#lost !== null) return this.#lost
     this.#lost = error
@@ -197,12 +197,12 @@ export class Membership {
     this.#subscribers.push(subscriber)
   }
 
-  /** `call`: names a topic of the subscriber. */
+  /** `call` calls a topic of one subscriber. */
   report(call: (to: Partial<ShardTopics>) => void): void {
     for (const one of this.#subscribers) call(one)
   }
 
-  /** Shared with the others by the next renewal. */
+  /** The next renewal reports it to the others. */
   connected(streamConnected: boolean): void {
     this.#streamConnected = streamConnected
   }
@@ -220,7 +220,7 @@ export class Membership {
     await this.look()
   }
 
-  /** Takes nothing more, and hands over what is idle. The rest ends with the process. */
+  /** Takes nothing more, and hands over each shard when it is idle. The other leases end with the process. */
   async leave(): Promise<void> {
     if (this.#state !== 'joined') return
     this.#state = 'left'
@@ -229,7 +229,7 @@ export class Membership {
     void this.look()
   }
 
-  /** Shows the others whether it has a share; a renewal that fails does it later. */
+  /** Reports to the others whether it takes a share. If this renewal fails, the next one reports it. */
   async #present(): Promise<void> {
     this.#renewal?.cancel()
     await this.#renew()
@@ -255,7 +255,7 @@ export class Membership {
       after = RENEWED
       onRenewal?.('renewed')
     } catch {
-      // It is tried again, and `refusal` stops the process when it takes too long.
+      // The renewal is repeated. If that takes too long, `refusal` stops reads and writes.
       onRenewal?.('failed')
     }
     if (this.#state === 'stopped') return
@@ -344,11 +344,11 @@ export class Membership {
     }
     for (const shard of chosen) if (!this.#draining.has(shard)) this.#draining.set(shard, now)
     this.#change()
-    // What came for a shard while it was drained was not claimed.
+    // Work that arrived for a shard while it was drained was not claimed.
     if (taken) this.report((to) => to.woken?.(ALL))
   }
 
-  /** Until its release is written, a drained shard is owned, and no claim of it is made. */
+  /** A drained shard is owned until its release is written, but nothing of it is claimed. */
   async #handOver(): Promise<void> {
     const idle = [...this.#draining.keys()].filter((shard) => this.#parts.claimed(shard) === 0)
     if (idle.length === 0) return

@@ -4,12 +4,12 @@ import { messageOf } from '../../../std/errors.ts'
 import type { Log } from '../../../std/ports.ts'
 import type { Hub } from './hub.ts'
 
-/** Reads the log on, where other processes write to it, too. */
+/** Follows the log, to which other processes also write. */
 export interface Follower {
-  /** There are other processes, or were: from then on all frames are read from the log, in its order. */
+  /** Whether there are or were other processes. From then on, all frames are read from the log, in its order. */
   readonly shared: boolean
   population(live: number): void
-  /** Publishes what is new in the log. Without readers it only takes note of its end. Never rejects. */
+  /** Publishes new frames of the log. The first look with readers begins at the end of the log. Never rejects. */
   look(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export function createFollower(options: {
         await readOn()
       } while (again)
     } catch (error) {
-      log.warn({ err: messageOf(error) }, 'relay: the log could not be read on')
+      log.warn({ err: messageOf(error) }, 'relay: new facts could not be read')
     } finally {
       reading = null
     }

@@ -1,10 +1,10 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { Checksum, keyOf, moveClock, TABLES, type Key, type Row, type Table } from './tables.ts'
 
-/** The last numbers given, by table. No row has an epoch: what is claimed is claimed in memory. */
+/** The last number that each table gave. */
 export type Numbers = Readonly<Record<string, number>>
 
-/** How far a copy is. It is stored with the rows that it counts. */
+/** How far a copy is. It is stored in the same transaction as the rows. */
 export interface Place {
   /** Index of the table that is copied now. */
   table: number
@@ -12,7 +12,7 @@ export interface Place {
   rows: number
 }
 
-/** What a copy that is not complete is of. */
+/** The source of a copy that is not complete. */
 export interface Origin {
   /** The address of the source. */
   source: string
@@ -25,9 +25,9 @@ export interface Origin {
 interface Side {
   /** Its address, for people. */
   readonly place: string
-  /** Its clock: what is due then is due now. */
+  /** The time of its clock, by which work is due. */
   readonly now: number
-  /** Rows after a key, in the order of the keys: a few megabytes of them. */
+  /** Rows after a key, in the order of the keys: at most a few megabytes. */
   page(table: Table, after: Key | null): Promise<Row[]>
   close(): Promise<void>
 }
@@ -42,20 +42,20 @@ export interface Source extends Side {
 
 export interface Target extends Side {
   /**
-   * Makes an empty store that nothing can use yet, or goes on with the one that is there.
-   * @throws {OperatorError} when the place holds something else.
+   * Makes an empty store that no sidecar can use yet, or continues a copy that is not complete.
+   * @throws {OperatorError} when there is something else.
    */
   begin(origin: Origin): Promise<{ origin: Origin; place: Place }>
-  /** Writes rows and the place that is reached with them, both or neither. */
+  /** Writes rows and the new place in one transaction. */
   write(table: Table, rows: readonly Row[], step: { from: Place; to: Place }): Promise<void>
-  /** Makes the store usable. */
+  /** Lets sidecars use the store. */
   finish(numbers: Numbers): Promise<void>
 }
 
 export interface Copied {
   from: string
   to: string
-  /** Whether an earlier copy, which was cut, was continued. */
+  /** Whether an earlier copy was continued. */
   continued: boolean
   tables: { table: string; rows: number; checksum: string }[]
 }
@@ -66,8 +66,8 @@ export type Progress = (part: { done: number; total: number }) => void
 const SAME_TIME = 1000
 
 /**
- * Copies a store into another engine. A copy that is cut is continued; what is there at the end is read again and compared, and
- * only then can a sidecar use it.
+ * Copies a store into another engine, or continues a copy that was interrupted. At the end both stores are read and compared.
+ * Only then can a sidecar use the copy.
  * @throws {OperatorError} when one of the two cannot be used, or they differ at the end.
  */
 export async function copyStore(source: Source, target: Target, onProgress: Progress): Promise<Copied> {
@@ -117,7 +117,7 @@ async function compare(
         `store: the copy differs in ${table.name}: ${read.rows} rows in ${source.place} (checksum ${read.text}), ` +
           `${written.rows} in ${target.place} (${written.text})`,
         1,
-        'remove the copy, and copy again; nothing was made usable',
+        'remove the copy, and copy again; no sidecar can use it',
       )
     tables.push({ table: table.name, rows: read.rows, checksum: read.text })
   }
@@ -141,14 +141,14 @@ async function checksum(
 
 export const START: Place = { table: 0, after: null, rows: 0 }
 
-/** As a target stores it, in JSON. */
+/** Origin and place as a target stores them, in JSON. */
 export interface Unfinished {
   origin: string
   place: string
 }
 
 /**
- * @returns where a copy that was cut goes on; null: the source has changed since, so it starts over.
+ * @returns where the copy continues; null: the source has changed since, so it starts from the beginning.
  * @throws {OperatorError} when it is a copy of something else.
  */
 export function resume(

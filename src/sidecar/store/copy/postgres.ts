@@ -9,11 +9,11 @@ import { assertUsable, explainRefusal } from '../postgres/server.ts'
 import { resume, START, type Source, type Target, type Unfinished } from './copy.ts'
 import { columnsOf, NUMBERED, PAGE, TABLES, type Key, type Row, type Table, type Value } from './tables.ts'
 
-/** Milliseconds: a page is read in less, and the largest tables are counted in less. */
+/** Milliseconds that a statement may take: enough to count the largest table. */
 const LONGEST = 600_000
 
 /**
- * Opens a store to copy it: as it is now, whatever happens meanwhile.
+ * Opens a store to copy its present state. Later changes are not visible.
  * @throws {OperatorError} when a sidecar works with it, or it cannot be read.
  */
 export async function openSource(address: DatabaseAddress): Promise<Source> {
@@ -63,7 +63,7 @@ export async function openSource(address: DatabaseAddress): Promise<Source> {
 }
 
 /**
- * Makes a store in a database, or goes on with a copy that is not complete. Until it is, no sidecar starts with it.
+ * Makes a store in a database, or continues a copy that is not complete. No sidecar starts with an incomplete copy.
  * @throws {OperatorError} when the database holds a store already, or cannot be used.
  */
 export async function openTarget(address: DatabaseAddress): Promise<Target> {
@@ -73,7 +73,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
     return {
       place: url,
       now: await timeOf(database),
-      // Each delivery of a copy has a row.
+      // Each delivery in a copy has a row.
       page: (table, after) => pageOf(database, table, after, null),
       async begin(origin) {
         const [there] = await database.rows<{ store: boolean; copying: boolean }>(
@@ -102,7 +102,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
       async write(table, rows, { from, to }) {
         const step = await database.begin()
         try {
-          // The last transaction waits for the disk, and with it for all before.
+          // Only the last transaction waits for the disk; then all earlier ones are on disk too.
           await step.script('SET LOCAL synchronous_commit = off')
           const moved = await step.change('UPDATE sidecar.unfinished_copy SET place = $2 WHERE place = $1', [
             JSON.stringify(from),
@@ -130,7 +130,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
           await step.rollback()
           throw error
         }
-        // The first statements of a sidecar must not be planned as for empty tables.
+        // Otherwise the first statements of a sidecar are planned for empty tables.
         for (const { name, rows = name } of TABLES) await database.change(`ANALYZE sidecar.${rows}`)
       },
       close: () => database.close(),
@@ -177,7 +177,7 @@ const SET_LAST: typeof LAST = {
   lanes: SET_IDENTITY('lanes.id'),
   quarantine: SET_IDENTITY('quarantine.id'),
 }
-/** Each start takes a new one. */
+/** Each start of a sidecar takes a new epoch. */
 const EPOCH = 'SELECT coalesce(max(epoch), 0) AS one FROM sidecar.leases'
 
 async function atRest(queries: Queries, url: string): Promise<Glance> {
@@ -200,10 +200,10 @@ async function one(queries: Queries, text: string): Promise<number> {
   return row?.one ?? 0
 }
 
-/** Deliveries without a row are of facts from here on. */
+/** The first position whose deliveries may have no row. */
 const FIRST_FRESH = 'SELECT min(fresh) AS one FROM sidecar.lanes WHERE pending > 0'
 
-/** As the view `fresh_deliveries`, in the order of the facts. */
+/** The rows of the view `fresh_deliveries`, in the order of the facts. */
 const FRESH = `
   SELECT f.pos AS fact_pos, l.handler, l.id AS lane, 0::smallint AS status, 0 AS attempts, 0 AS cut, '' AS log, NULL AS answer
   FROM sidecar.facts f JOIN sidecar.handlers h ON h.number <= 30 AND f.wanted >> h.number & 1 = 1
@@ -269,7 +269,7 @@ async function insert(queries: Queries, table: Table, rows: readonly Row[]): Pro
   )
 }
 
-/** What SQLite finds in other columns when it is asked. */
+/** Columns that SQLite does not have: it reads their values from other columns. */
 const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Value>>>> = {
   lanes: { shard: shardIn },
   begun: { shard: shardIn },
@@ -288,7 +288,7 @@ const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Val
   },
 }
 
-/** What is of no session is the leader's. */
+/** What belongs to no session is in the leader's shard. */
 function shardIn({ session_id: session }: Row): number {
   return session === '' ? -1 : shardOf(String(session))
 }

@@ -15,11 +15,11 @@ import { assertOwnLog } from '../sqlite/wal.ts'
 import { resume, START, type Numbers, type Place, type Source, type Target, type Unfinished } from './copy.ts'
 import { columnsOf, NUMBERED, PAGE, type Key, type Row, type Table, type Value } from './tables.ts'
 
-/** What only a store in SQLite has: the time of its last commit, and how far it is with its own tables. */
+/** Checkpoints that only SQLite has: the time of the last commit, and the progress of its own tables. */
 const OWN = `('${STEADY}', 'session_facts', 'delivery_rows')`
 
 /**
- * Opens a store to copy it. One of an earlier version is left as it is: a copy of the file is brought to the newest schema.
+ * Opens a store to copy it. A file of an earlier version does not change: a copy of it is migrated to the newest schema.
  * @throws {OperatorError} when a sidecar uses it, or it cannot be read.
  */
 export async function openSource(path: string, now: number): Promise<Source> {
@@ -43,7 +43,7 @@ export async function openSource(path: string, now: number): Promise<Source> {
       throw new OperatorError(
         `store: ${file} is of a version before 0.1 (schema ${version})`,
         1,
-        'start a sidecar on it once, which brings it to the newest',
+        'start a sidecar on it once, which migrates it',
       )
     }
     const mark = markOf(db)
@@ -77,7 +77,7 @@ function sourceOf(
   return {
     place: given.place,
     mark: given.mark,
-    // A clock that was set back since the last commit: what waits is due by the time of then.
+    // If the clock was set back since the last commit, due times count by the time of that commit.
     now: Math.max(given.now, steady),
     page: (table, after) => Promise.resolve(pageOf(db, table, after)),
     count: (table) => Promise.resolve(number(`SELECT count(*) FROM ${table.name}`)),
@@ -95,7 +95,7 @@ function sourceOf(
   }
 }
 
-/** The last number given; `handlers` are never removed. */
+/** The last number that was given. Rows of `handlers` are never removed. */
 function lastOf(db: Sqlite, table: (typeof NUMBERED)[number]): number {
   const sql =
     table === 'handlers'
@@ -105,7 +105,7 @@ function lastOf(db: Sqlite, table: (typeof NUMBERED)[number]): number {
   return (table === 'handlers' ? get.get() : get.get(table)) ?? 0
 }
 
-/** Where the rows of a table are: a delivery of one of the newest facts has none before its first outcome. */
+/** The relations with the rows of a table. A delivery of one of the newest facts has no row before its first outcome. */
 function relationsOf({ name, rows = name }: Table): string[] {
   return name === 'deliveries' ? [rows, 'fresh_deliveries'] : [rows]
 }
@@ -130,7 +130,7 @@ function pageOf(db: Sqlite, table: Table, after: Key | null): Row[] {
     const given = columns.map((column) =>
       relation === 'fresh_deliveries' && column in FRESH ? `${FRESH[column]} AS ${column}` : column,
     )
-    // A lane of one fact is in the shard of the fact's session.
+    // A lane with one fact is in the shard of the fact's session.
     if (table.name === 'begun')
       given.push("coalesce((SELECT f.session_id FROM facts f WHERE f.pos = fact_pos), '') AS session_id")
     if (table.name === 'lanes')
@@ -149,9 +149,9 @@ function pageOf(db: Sqlite, table: Table, after: Key | null): Row[] {
 }
 
 /**
- * Makes a store in a new file, or goes on with a copy that is not complete. Until it is, the file has a mark with which no program
- * opens it.
- * @throws {OperatorError} when something else is there.
+ * Makes a store in a new file, or continues a copy that is not complete. Until it is complete, the file has a mark, with which
+ * no sidecar opens it.
+ * @throws {OperatorError} when the file has something else.
  */
 export function openTarget(path: string, now: number): Target {
   createFolder(dirname(absolute(path)), PRIVATE)
@@ -219,7 +219,7 @@ function targetOf(
   }
 }
 
-/** Of a copy that starts over: what is there was never used. */
+/** Empties a copy that starts from the beginning. No sidecar has used it. */
 function empty(db: Sqlite): void {
   const rows = db.prepare<[], { type: string; name: string }>(
     `SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type DESC`,

@@ -5,10 +5,10 @@ export type Row = Readonly<Record<string, Value>>
 /** The values of the columns of a table's key. */
 export type Key = readonly Value[]
 
-/** What both engines keep of a table; what only one has, it makes from this. */
+/** The columns that both engines have. Each engine computes its other columns from them. */
 export interface Table {
   name: string
-  /** Where its rows are, if `name` is a view that has more. */
+  /** The table of its rows, if `name` is a view that has more. */
   rows?: string
   key: readonly string[]
   numbers: readonly string[]
@@ -105,10 +105,10 @@ export const TABLES: readonly Table[] = [
   },
 ]
 
-/** Of what is read and written at once, at most: bytes, about, and rows. */
+/** The most that is read or written at once: bytes, about, and rows. */
 export const PAGE = { bytes: 4 * 1024 * 1024, rows: 5_000 }
 
-/** Tables that number their rows: the next number is above these, also where rows were removed. */
+/** Tables that number their rows. No number is given twice, also after its row was removed. */
 export const NUMBERED = ['facts', 'handlers', 'lanes', 'quarantine', 'held_frames'] as const
 
 export function columnsOf({ numbers, texts }: Table): string[] {
@@ -119,7 +119,7 @@ export function keyOf({ key }: Table, row: Row): Key {
   return key.map((column) => row[column] ?? null)
 }
 
-/** Moves what waits from one store's clock to the other's. 0: at once, on any clock. */
+/** Moves due times from one store's clock to the other's. A time of 0 stays: it is due at once on any clock. */
 export function moveClock({ due = [] }: Table, rows: readonly Row[], by: number): readonly Row[] {
   if (by === 0 || due.length === 0) return rows
   return rows.map((row) => {
@@ -134,7 +134,7 @@ export function moveClock({ due = [] }: Table, rows: readonly Row[], by: number)
 
 const WORD = 2n ** 64n
 
-/** Of the rows of a table in any order, since the engines order texts differently. */
+/** The checksum of rows, the same in any order: the engines order texts differently. */
 export class Checksum {
   #sum = 0n
   rows = 0
@@ -142,7 +142,7 @@ export class Checksum {
   add(table: Table, rows: readonly Row[]): void {
     const columns = columnsOf(table)
     for (const row of rows) {
-      // SQLite keeps no half of a surrogate pair.
+      // SQLite cannot store half of a surrogate pair.
       const values = columns.map((column) => {
         const value = row[column] ?? null
         return typeof value === 'string' ? value.toWellFormed() : value

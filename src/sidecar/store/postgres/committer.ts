@@ -6,11 +6,11 @@ import { lockPositions } from './log.ts'
 import type { Ownership } from './ownership.ts'
 
 export interface Manner {
-  /** Milliseconds that it may wait for another write to share a transaction with. */
+  /** Milliseconds that it may wait to share the transaction of another write; 0: it does not wait. */
   patience?: number
-  /** `acks`: of nothing else, so no other write waits for it. `facts`: it may add facts. */
+  /** `acks`: it writes only outcomes, and other writes do not wait for it. `facts`: it may add facts. */
   of?: 'acks' | 'facts'
-  /** Not for a write that changes few rows and adds no fact: it waits for fewer others. */
+  /** false: it changes few rows and adds no fact, so it waits for fewer other processes. */
   alone?: boolean
 }
 
@@ -35,14 +35,7 @@ export interface Part {
   committed(): void
 }
 
-export interface Manner {
-  /** Milliseconds that it may wait to share the transaction of another write; 0: it does not wait. */
-  patience?: number
-  /** Not for a write that changes few rows and adds no fact: it waits for fewer others. */
-  alone?: boolean
-}
-
-/** Milliseconds between two questions what became of a commit. */
+/** Milliseconds between two checks whether a commit succeeded. */
 const ASKED = 200
 
 /**
@@ -105,7 +98,7 @@ export class Committer {
     await this.#working
   }
 
-  /** The least patient of those that wait has the timer. */
+  /** The timer is that of the least patient write. */
   #wait(patience: number): void {
     const until = this.#clock.steady() + patience
     if (this.#patience !== null && this.#patience.until <= until) return
@@ -120,7 +113,7 @@ export class Committer {
   }
 
   async #work(): Promise<void> {
-    // What is queued in this step shares the transaction.
+    // Writes that are queued in the same step share the transaction.
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const writes = this.#queue
@@ -135,7 +128,7 @@ export class Committer {
         else for (const write of writes) await this.#alone(write)
       }
     }
-    // In the same step as the look at the queue: what comes later starts anew.
+    // In the same step as the check of the queue: a later write starts a new loop.
     this.#working = null
   }
 
@@ -182,7 +175,7 @@ export class Committer {
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
   }
 
-  /** The answer to a COMMIT was lost. The server is asked until it answers, or until another process has the lease. */
+  /** The answer to a COMMIT was lost. The server is asked until it answers, or until this process is fenced. */
   async #isCommitted(number: number): Promise<boolean> {
     for (;;) {
       const { lost } = this.#ownership.membership
@@ -201,14 +194,15 @@ function isOfAcks({ of }: Write): boolean {
   return of === 'acks'
 }
 
-/** A transaction of another process holds a lock for long, or both waited for each other: this one is repeated. */
+/** Another process holds a lock for too long, or both wait for each other: this transaction is repeated. */
 function isInTheWay(error: unknown): boolean {
   return error instanceof StoreError && /^(40P01|55P03)$/.test(codeOf(error.cause))
 }
 
 /**
- * Waits for all of it, also when some of it fails: a statement that is sent after the end of its transaction would be one by itself.
- * @throws what failed first.
+ * Waits for all work, also when some of it fails. Otherwise a statement could be sent after the end of its transaction, and
+ * would be a transaction by itself.
+ * @throws the first failure.
  */
 export async function together(work: readonly (Promise<unknown> | null)[]): Promise<void> {
   const failed: unknown[] = []

@@ -27,8 +27,8 @@ export interface DatabaseAddress {
 }
 
 /**
- * A transaction that is under way. A statement is sent at once: those that do not wait for one another go out together. After
- * one that fails all others fail.
+ * A transaction that is under way. Each statement is sent at once, so several can be under way together. After one fails,
+ * all others fail.
  */
 export interface Transaction extends Queries {
   /** Several statements at once, which are not prepared. */
@@ -45,7 +45,7 @@ export interface Listening {
 }
 
 export interface Database extends Queries {
-  /** A pooler stands between, which gives a connection to others after each transaction. */
+  /** Whether a pooler stands between. It gives the connection to another client after each transaction. */
   readonly pooled: boolean
   begin(): Promise<Transaction>
   listen(channel: string, heard: (text: string) => void): Promise<Listening>
@@ -55,25 +55,25 @@ export interface Database extends Queries {
 /** Milliseconds. */
 const TIMES = {
   connect: 5_000,
-  /** A statement of ours takes milliseconds; a lock is held as long as a few of them. */
+  /** A statement takes milliseconds, and a lock is held for a few statements. */
   statement: 10_000,
   lock: 9_000,
-  /** More than the server takes. */
+  /** Added to the limit of a statement: the server ends it first. */
   answer: 1_000,
-  /** A process that is frozen in a transaction must not hold its locks: shorter than others wait for them. */
+  /** Less than `lock`: a process that is frozen in a transaction loses its locks before others stop waiting for them. */
   idleInTransaction: 4_000,
   idle: 30_000,
 }
-/** At most, of which one writes. */
+/** The most connections; one of them writes. */
 const CONNECTIONS = 5
 
-/** Types whose texts are numbers for us: int8, numeric counts. All that we store is below 2^53. */
+/** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
 const INT8 = 20
 const TEXTS = new Set([25, 1043])
 
 /**
- * Connects to a server. Statements are prepared once a connection and named by their text, unless a pooler stands between.
- * @throws {OperatorError} when the package `pg` is missing, or the server refuses us for good.
+ * Connects to a server. Each connection prepares a statement once, under a name, unless a pooler stands between.
+ * @throws {OperatorError} when the package `pg` is missing.
  */
 export async function openDatabase(
   { connections = CONNECTIONS, longest = TIMES.statement, ...address }: DatabaseAddress,
@@ -84,7 +84,7 @@ export async function openDatabase(
     ...placeOf(address),
     application_name: 'agent-session-sidecar',
     connectionTimeoutMillis: TIMES.connect,
-    // The server's own limits do not reach us through a connection that is dead without saying so.
+    // The limits of the server have no effect on a connection that broke without notice.
     query_timeout: longest + TIMES.answer,
     keepAlive: true,
     types: {
@@ -137,7 +137,7 @@ function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
   const [user, host, database] = [place.username, place.hostname, place.pathname.slice(1)].map(
     decodeURIComponent,
   )
-  // A text, or a function: the driver knows no function that finds none.
+  // The driver accepts no function that returns no password: then the key is left out.
   const given = password === undefined ? decodeURIComponent(place.password) : password()
   return {
     ...(user === '' ? {} : { user }),
@@ -150,8 +150,8 @@ function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
 }
 
 /**
- * PgBouncer refuses limits at the start of a connection, or drops them if `ignore_startup_parameters` says so. Then a statement
- * that was prepared would be looked for on another connection of the server.
+ * PgBouncer refuses limits at the start of a connection, or drops them if `ignore_startup_parameters` says so. Behind
+ * it, a prepared statement may be missing: the next transaction can have another connection of the server.
  */
 async function isPooled(client: Client, limit: number): Promise<boolean> {
   client.on('error', () => undefined)
@@ -162,7 +162,7 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
     )
     return Number(rows[0]?.limit) !== limit
   } catch (error) {
-    // Any other error comes again, where it is reported.
+    // Any other error occurs again at the next connection, which reports it.
     return /unsupported startup parameter/i.test(messageOf(error))
   } finally {
     await client.end().catch(() => undefined)
@@ -212,7 +212,7 @@ function queriesOf(connection: Pool | PoolClient | Client, pooled: boolean): Que
 
 async function listen(client: Client, channel: string, heard: (text: string) => void): Promise<Listening> {
   const end = (): void => {
-    // One that is half open does not answer its end: with a query under way it is cut.
+    // A half-open connection does not answer its end. With a query under way, the driver cuts it.
     client.query('SELECT 1').catch(() => undefined)
     client.end().catch(() => undefined)
   }
@@ -239,11 +239,11 @@ async function begin(writers: Pool, limits: Readonly<Record<string, number>> | n
     given = true
     client.release(error !== undefined)
   }
-  /** What comes after the end would be a transaction by itself. */
+  /** A statement after the end would be a transaction by itself. */
   const open = (): void => {
     if (given) throw new Error('the transaction is over')
   }
-  // Waited for: a statement behind a BEGIN that was cancelled would be a transaction by itself.
+  // BEGIN is awaited: if it were cancelled, a statement behind it would be a transaction by itself.
   try {
     await attempt(() => client.query(`BEGIN${sets.join('')}`))
   } catch (error) {
@@ -266,7 +266,7 @@ async function begin(writers: Pool, limits: Readonly<Record<string, number>> | n
     async commit() {
       try {
         const { command } = await attempt(() => client.query('COMMIT'))
-        // A transaction in which a statement failed is committed without an error, as a rollback.
+        // After a failed statement, COMMIT gives no error, and rolls back.
         if (command !== 'COMMIT') throw new StoreError('unreachable', new Error('the server rolled back'))
         give()
       } catch (error) {

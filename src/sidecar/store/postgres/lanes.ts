@@ -26,16 +26,16 @@ interface Addition {
   facts: StoredFact[]
 }
 
-/** What the acks of one transaction change of a lane. */
+/** What the acks of one transaction change in a lane. */
 interface Progress {
   /** Deliveries that are delivered or dead now. */
   ended: number
-  /** Past the last of its deliveries with an outcome. */
+  /** The position after the last of its deliveries with an outcome. */
   reached: number
   dueAt: number | null
 }
 
-/** The pending deliveries of a lane, with a row and without. */
+/** The pending deliveries of a lane, those with a row and those without. */
 const READ = `
   SELECT * FROM (
     (SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM sidecar.delivery_rows d JOIN sidecar.facts f ON f.pos = d.fact_pos
@@ -48,7 +48,7 @@ const READ = `
       ORDER BY f.pos LIMIT $3)
   ) found ORDER BY pos LIMIT $3`
 
-/** Positions that a lane's \`fresh\` may lie behind: so many facts are looked at in vain by one that reads from there. */
+/** Positions by which `fresh` of a lane may be too low. A read from there skips at most so many facts. */
 const BEHIND = 1000
 
 /** Deliveries in lanes. A worker claims a lane before it delivers from it; claims live in memory. */
@@ -105,7 +105,7 @@ export class Lanes {
     return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
   }
 
-  /** The bits of the handlers that select facts of a type: of those whose deliveries have no row at first. */
+  /** The bits of the handlers that select facts of a type, if their deliveries have no row at first. */
   wanted(type: string): number {
     let bits = 0
     for (const { bit } of this.#interested(type)) bits |= bit
@@ -159,7 +159,7 @@ export class Lanes {
     )
   }
 
-  /** By handler and key, in this order: no two transactions wait for each other's lanes. */
+  /** Sorted by handler and key, so that no two transactions wait for each other's lanes. */
   #sort(facts: readonly StoredFact[]): Addition[] {
     const additions = new Map<string, Addition>()
     for (const fact of facts) {
@@ -192,7 +192,7 @@ export class Lanes {
       if (!extension.claimed) continue
       const { lane, deliveries } = extension
       const shard = shardOfLane(deliveries[0]?.fact, lane.key)
-      // Two commits shared a transaction, or a claim read the lane first: that claim holds. Or the shard is handed over.
+      // Another commit of the transaction or a reader has claimed it first; or its shard is being handed over.
       if (this.#claims.has(lane.id) || !this.#membership.mayClaim(shard)) extension.claimed = false
       else this.#claims.add(lane.id, shard)
     }
@@ -254,7 +254,7 @@ export class Lanes {
     { after, limit, maxBytes }: { after: number; limit: number; maxBytes: number },
   ): Promise<PendingDelivery[]> {
     const number = this.#numbers.get(lane.handler) ?? 0
-    // A handler that is unordered now may have fresh deliveries of the time when it was not.
+    // A handler that is unordered now may have deliveries without a row from the time when it was ordered.
     const rows = await queries.rows<FactRow & { attempts: number; cut: number }>(READ, [
       lane.id,
       after,
@@ -290,7 +290,7 @@ export class Lanes {
     if (number !== undefined) this.#begun.drop(lane, number, positions)
   }
 
-  /** After the transaction of `acknowledge`. */
+  /** Called after the transaction of `acknowledge`. */
   acknowledged(acks: readonly Ack[]): void {
     for (const { lane, pos } of acks) {
       const number = this.#numbers.get(lane.handler)
@@ -305,7 +305,7 @@ export class Lanes {
     })
     if (acks.length === 0) return
     await this.#begun.settle(queries, acks)
-    // One statement changes a row once: a delivery with two outcomes in one commit takes two.
+    // A statement changes a row only once: two outcomes of one delivery in one commit need two statements.
     const rounds: (typeof acks)[] = []
     const seen = new Map<string, number>()
     for (const ack of acks) {
@@ -330,7 +330,7 @@ export class Lanes {
       ])
   }
 
-  /** The outcomes of different deliveries; `lanes`: what follows from them. */
+  /** Records one outcome for each delivery, and adds to `lanes` what follows. */
   async #record(
     queries: Queries,
     acks: readonly (Ack & { handler: number })[],
@@ -358,7 +358,7 @@ export class Lanes {
         sorted.length,
       ],
     )
-    // A delivery that has ended stays as it is.
+    // The outcome of a delivery that has ended changes nothing.
     const recorded = row?.part === null ? null : new Set(row?.part.split(','))
     for (const { lane, handler, pos, result } of sorted) {
       let of = lanes.get(lane.id)
@@ -370,7 +370,7 @@ export class Lanes {
 
   async #shrink(queries: Queries, lanes: readonly [id: number, progress: Progress][]): Promise<void> {
     const ids = lanes.map(([id]) => id)
-    // In the order in which `fanOut` has them, as another process may be in that.
+    // Locks the lanes in the order of `fanOut`, which another process may run at the same time.
     if (ids.length > 1)
       await queries.rows(
         `SELECT FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY handler, key FOR UPDATE`,
@@ -390,12 +390,12 @@ export class Lanes {
   }
 }
 
-/** An unordered handler has a lane for each fact: it is where the fact's session is. */
+/** An unordered handler has a lane for each fact: it is in the shard of the fact's session. */
 export function shardOfLane(first: StoredFact | undefined, key: string): number {
   return placeOf(first?.sessionId ?? key)
 }
 
-/** 0: there are not so many bits. */
+/** 0: the handler's number is above the last bit. */
 function bitOf(number: number): number {
   return number <= HIGHEST_BIT ? 1 << number : 0
 }

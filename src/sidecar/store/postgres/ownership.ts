@@ -13,11 +13,11 @@ import {
 } from '../membership.ts'
 import type { Database, Queries, Transaction } from './database.ts'
 
-/** Days for which the row of a process that died is kept: its last COMMIT without an answer is asked for there. */
+/** Days for which the row of a dead process is kept: if it returns, it finds there whether its last COMMIT succeeded. */
 const KEPT = 7
 
 export interface LeaseTime {
-  /** By which leases are renewed and end. */
+  /** The clock by which leases are renewed and end. */
   lease: Clock
   /** The clock on which work is due, milliseconds; default: the database's. */
   now?: () => number
@@ -28,13 +28,13 @@ export interface Introduction {
   id: string
   name: string
   version: string
-  /** Our wall clock. */
+  /** By the wall clock of this machine. */
   startedAt: number
 }
 
 /**
- * Adds the row of a process, under which it writes. Until its first renewal it has the time of one: another process would
- * take it for dead and fence it.
+ * Adds the row of a process, which each of its writes needs. The row is valid for as long as after a renewal. Otherwise
+ * another process would fence this one before its first renewal.
  * @returns a number that no other process has.
  */
 export async function enter(
@@ -61,11 +61,11 @@ interface OwnershipParts {
   database: Database
   time: LeaseTime
   id: string
-  /** In a transaction of this process. */
+  /** Runs `run` in a transaction of this process. */
   write: <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
-  /** Records what the former owners of shards left. */
+  /** Records the open attempts of the former owners of shards. */
   recover: (queries: Queries, shards: readonly number[]) => Promise<void>
-  /** The number of claims of a shard that are not returned. */
+  /** The number of claims of a shard that are not released. */
   claimed: (shard: number) => number
   onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
   onLost?: ((error: StoreError) => void) | undefined
@@ -77,7 +77,7 @@ export class Ownership implements LeaseTable {
   readonly #parts: OwnershipParts
   /** Milliseconds between our steady clock and the database's. */
   #offset = 0
-  /** Of the last transaction. */
+  /** The number of the last transaction. */
   #number = 0
 
   constructor(parts: OwnershipParts) {
@@ -160,7 +160,7 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * First in each transaction that writes. `alone`: no other process has such a transaction at the same time.
+   * The first statement of each transaction that writes. `alone`: no other process writes at the same time.
    * @returns the number of the transaction.
    * @throws {StoreError} when another process has taken the leases over.
    */
@@ -189,7 +189,7 @@ export class Ownership implements LeaseTable {
     return row.last === number
   }
 
-  /** Lets the others in at once. Nothing is written under this process any more. */
+  /** Frees all leases, so that others take them at once. This process writes nothing afterwards. */
   async resign(): Promise<void> {
     await this.#parts.database.rows('SELECT sidecar.resign($1)', [this.#parts.id])
   }

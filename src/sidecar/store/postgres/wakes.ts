@@ -5,26 +5,26 @@ import type { Membership } from '../membership.ts'
 import type { Database, Listening } from './database.ts'
 
 const CHANNEL = 'sidecar'
-/** Bytes of a notification, of which PostgreSQL takes 8,000. */
+/** The most bytes of a notification. PostgreSQL accepts less than 8,000. */
 const MOST = 7900
-/** Milliseconds for which what is to be sent is gathered. */
+/** Milliseconds for which wakes are collected for one notification. */
 const GATHERED = 20
-/** Milliseconds between two checks of the connection, for which one may take, and until it is opened again. */
+/** Milliseconds: between two checks of the connection, that a check may take, and until a broken connection is opened again. */
 const CHECKED = 10_000
 const ANSWERED = 3000
 const REOPENED = 500
-/** Behind a pooler no notification ever comes: after so many failed checks, the connection is opened once a minute. */
+/** Behind a pooler no notification ever arrives: after so many failed checks, the connection is opened only once a minute. */
 const FAILED = 3
 const RARELY = 60_000
 
 const TOPICS: readonly WakeTopic[] = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets']
-/** What only the owner of a shard looks at. */
+/** Topics that concern only the owner of a shard. */
 const OWNED: ReadonlySet<WakeTopic> = new Set(['lanes', 'hints', 'calls'])
 
 /** What a commit means for the other processes. */
 export interface Noted {
   topics: readonly WakeTopic[]
-  /** Of these topics; absent: of all. */
+  /** The shard that these topics concern; absent: all. */
   shard?: number
   hint?: { sessionId: string; subject: string }
 }
@@ -37,8 +37,8 @@ interface WakesParts {
 }
 
 /**
- * The leader commits frames for a session of another process, and that one looks at its queues within milliseconds. A wake
- * that is lost costs time: each process also looks once a second whether another one wrote something.
+ * The leader commits frames for a session of another process, and that one looks at its queues within milliseconds. A lost
+ * wake costs up to a second: then each process checks whether another one wrote something.
  */
 export class Wakes {
   readonly #parts: WakesParts
@@ -62,7 +62,7 @@ export class Wakes {
     void this.#open()
   }
 
-  /** Something was committed. */
+  /** Called after a commit. */
   note({ topics, shard, hint }: Noted): void {
     if (this.#parts.membership.live <= 1) return
     for (const topic of topics) this.#topics.add(topic)
@@ -74,7 +74,7 @@ export class Wakes {
     this.#arm()
   }
 
-  /** Leases were freed, or a process came: the others are to look. */
+  /** Leases were freed, or a process joined: the others must look. */
   noteLeases(): void {
     this.#leases = true
     this.#arm()
@@ -105,7 +105,7 @@ export class Wakes {
     await this.#notify(`${text}]}`)
   }
 
-  /** In a statement of its own: one inside a transaction locks the commits of the whole server. */
+  /** In a statement of its own: inside a longer transaction, it would delay the commits of other processes. */
   async #notify(text: string): Promise<void> {
     await this.#parts.database.rows('SELECT pg_notify($1, $2)', [CHANNEL, text]).catch(() => undefined)
   }
@@ -118,7 +118,7 @@ export class Wakes {
       this.#connection = connection
       void connection.ended.then(() => this.#reopen(connection))
       this.#timer = clock.after(CHECKED, () => void this.#check(connection))
-      // What was sent while there was none.
+      // Finds what was sent while no connection was open.
       void this.#parts.membership.look()
     } catch {
       this.#timer = clock.after(REOPENED, () => void this.#open())
@@ -135,7 +135,7 @@ export class Wakes {
     this.#timer = this.#parts.clock.after(after, () => void this.#open())
   }
 
-  /** A connection that is half open takes what is sent to it, and never receives: a notification to ourselves must come. */
+  /** A half-open connection accepts statements, and never receives. So a notification to this process itself must arrive. */
   async #check(connection: Listening): Promise<void> {
     const { clock, log, membership } = this.#parts
     let timer: Timer | null = null
@@ -156,7 +156,7 @@ export class Wakes {
     if (this.#failed === FAILED)
       log.warn(
         {},
-        'store: no notification of the database comes, as behind a pooler; what other sidecars commit is found within a second',
+        'store: no notification of the database arrives, as behind a pooler; a timer finds the changes of other replicas within a second',
       )
     this.#reopen(connection)
   }
@@ -189,7 +189,7 @@ export class Wakes {
     this.#answer?.()
   }
 
-  /** The last that this process sends: its leases are free. */
+  /** The last notification of this process: its leases are free. */
   async sendLeases(): Promise<void> {
     await this.#notify(ascii({ from: this.#parts.membership.id, leases: true }))
   }
@@ -210,7 +210,7 @@ function hintOf(given: unknown): Wake['hints'] {
   return typeof sessionId === 'string' && typeof subject === 'string' ? [{ sessionId, subject }] : []
 }
 
-/** One byte a character, so that lengths are known, and nothing that PostgreSQL refuses. */
+/** One byte for each character, so that the length is known. It has no character that PostgreSQL refuses. */
 function ascii(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /[\u0080-\uffff]/g,
