@@ -147,7 +147,7 @@ function keyOf(handler: number, pos: number): string {
   return `${handler}/${pos}`
 }
 
-/** Records the attempts that the last owner of shards left: each shows as interrupted, and counts only for the attempt number. */
+/** Records the open attempts of the former owner of shards as interrupted. Each counts only for the attempt number. */
 export async function recoverBegun(queries: Queries, shards: readonly number[]): Promise<void> {
   await queries.change(
     `WITH left_over AS (DELETE FROM sidecar.begun WHERE shard = ANY ($1::smallint[]) RETURNING fact_pos, handler, at)

@@ -4,7 +4,7 @@ import { OperatorError } from '../../../std/errors.ts'
 import type { Database, Queries, Transaction } from './database.ts'
 
 const FOLDER = join(import.meta.dirname, 'migrations')
-/** Replicas that start at once migrate one after the other. Any number that no other program takes. */
+/** The lock with which replicas that start at once migrate one after the other. No other program uses this number. */
 const LOCK = 7_305_262_417
 
 /** The texts of the migrations, in order. */
@@ -19,7 +19,7 @@ export function knownVersion(): number {
 }
 
 /**
- * The number of the last migration that a database has seen; 0: there is no store.
+ * The number of the last migration that was applied to a database; 0: there is no store.
  * @throws {OperatorError} when it holds a copy that is not complete.
  */
 export async function versionOf(queries: Queries): Promise<number> {
@@ -46,7 +46,7 @@ export async function appliedVersion(queries: Queries): Promise<number> {
 
 /**
  * Brings the database to the newest schema. `prepare`: for a copy, in the same transaction.
- * @throws {OperatorError} when it is of a newer version that this one cannot work beside.
+ * @throws {OperatorError} when its schema is newer than this program knows.
  */
 export async function migrate(
   database: Database,

@@ -42,7 +42,7 @@ export interface PostgresOptions extends Witness {
   onDeadLettered?: (handler: string) => void
 }
 
-/** How a process shows itself, among several. */
+/** How a process appears in the list of replicas. */
 export interface Appearance {
   name?: string
   version?: string
@@ -51,7 +51,7 @@ export interface Appearance {
 
 /** A write that changes few rows and adds no fact. */
 const SMALL: Manner = { alone: false }
-/** Entries that are kept of what could not be read; the oldest go first. */
+/** The most entries in quarantine; the oldest are removed first. */
 const QUARANTINED = 1000
 
 /**
@@ -244,7 +244,7 @@ function createStore(
     return into
   }
 
-  /** Reports to the other processes what of a commit is theirs. */
+  /** Reports to the other processes what a commit has for them. */
   const wakeOthers = (batch: Batch, committed: Committed, { stepped }: Pass): void => {
     if (membership.live <= 1) return
     const note = (topic: WakeTopic, shard: number): void => {
