@@ -6,6 +6,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
+import { Membership } from '../../src/sidecar/store/membership.ts'
 import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
 import type { Clock } from '../../src/std/ports.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -17,7 +18,7 @@ import { createDatabase } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
-import { ack } from './lane.ts'
+import { ack, laneOf, read, seqs } from './lane.ts'
 
 const SESSIONS = Array.from({ length: 400 }, (_, index) => `ses_${index}`)
 const ROOM: CallRoom = { others: 9, of: () => 9 }
@@ -286,22 +287,27 @@ describe('a takeover', () => {
     expect(rows).toEqual([{ free: SHARDS + 1 }])
   })
 
-  it('is seen by a write that waited for it: lock and check do not share a snapshot', async () => {
-    const url = await createDatabase()
-    const frozen = await replica(url, new VirtualClock())
-    const [other, admin] = [await adminOf(url), await adminOf(url)]
-    await expire(admin, frozen)
-    await other.query('BEGIN')
-    await other.query('SELECT sidecar.take_over($1)', [frozen.id])
-    const write = frozen.store.log.commit({ facts: [frameFact(1)] })
-    const settled = write.then(
-      () => 'written',
-      (error: StoreError) => error.kind,
-    )
-    await until('the write waits', () => isWaiting(admin))
-    await other.query('COMMIT')
-    expect(await settled).toBe('fenced')
-  })
+  it.each(['read committed', 'repeatable read'])(
+    'is seen by a write that waited for it, where the server’s default is %s: lock and check do not share a snapshot',
+    async (level) => {
+      const url = await createDatabase()
+      const [other, admin] = [await adminOf(url), await adminOf(url)]
+      const [name = ''] = new URL(url).pathname.slice(1).split('?')
+      await admin.query(`ALTER DATABASE "${name}" SET default_transaction_isolation = '${level}'`)
+      const frozen = await replica(url, new VirtualClock())
+      await expire(admin, frozen)
+      await other.query('BEGIN')
+      await other.query('SELECT sidecar.take_over($1)', [frozen.id])
+      const write = frozen.store.log.commit({ facts: [frameFact(1)] })
+      const settled = write.then(
+        () => 'written',
+        (error: StoreError) => error.kind,
+      )
+      await until('the write waits', () => isWaiting(admin))
+      await other.query('COMMIT')
+      expect(await settled).toBe('fenced')
+    },
+  )
 
   it('that waited for a write does nothing when the owner renewed meanwhile', async () => {
     const url = await createDatabase()
@@ -319,6 +325,46 @@ describe('a takeover', () => {
     await writer.query('COMMIT')
     await takeover
     expect((await living.store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
+  })
+
+  it('is of no process that was away as long as we were: a failover of the database ends none of them', async () => {
+    const clock = new VirtualClock()
+    const fenced: string[] = []
+    let away = false
+    const membership = new Membership({
+      id: 'me',
+      clock,
+      claimed: () => 0,
+      table: {
+        async renew() {
+          if (away) throw new Error('away')
+          return true
+        },
+        survey: async () => ({
+          live: 2,
+          dead: ['other'].slice(fenced.length),
+          free: { leader: false, shards: 0 },
+          streamConnected: false,
+          written: 0,
+        }),
+        fence: async (dead) => void fenced.push(dead),
+        take: async () => [],
+        release: async () => undefined,
+      },
+    })
+    onTestFinished(() => membership.stop())
+    fenced.push('none is dead yet')
+    await membership.begin()
+    await membership.join()
+    away = true
+    await clock.advance(20_000)
+    fenced.length = 0
+    await clock.advance(2000)
+    away = false
+    await clock.advance(6500)
+    expect(fenced).toEqual([])
+    await clock.advance(3000)
+    expect(fenced).toEqual(['other'])
   })
 
   it('never gives an epoch again, also when processes come and leave', async () => {
@@ -384,6 +430,23 @@ describe('two processes', () => {
     expect(await second.store.calls.claim(ROOM)).toMatchObject([
       { call: { state: 'received', uncertain: false } },
     ])
+  })
+
+  it('a lane that the leader removed while another process had it in memory gives nothing of the next one', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const session = sessionOf(second)
+    await first.store.log.commit({ facts: [frameFact(1, session)] })
+    const old = await laneOf(second.store)
+    const [delivery] = await read(second.store, old)
+    if (delivery === undefined) throw new Error('no delivery')
+    await second.store.log.commit({ acks: () => [ack(old, delivery, 'delivered')] })
+    await first.store.log.prune(1e9)
+    await first.store.log.commit({ facts: [frameFact(2, session)] })
+    expect(await read(second.store, old)).toEqual([])
+    const next = await laneOf(second.store)
+    expect(next.id).not.toBe(old.id)
+    expect(seqs(await read(second.store, next))).toEqual(['2'])
   })
 
   it('the sweep and the lane of facts without a session are the leader’s', async () => {

@@ -16,6 +16,12 @@ const RENEWED = 5000
 const MARGIN = 3000
 /** Milliseconds until a failed renewal is repeated. */
 const ASKED = 500
+/**
+ * After a failover of the database the first process that reaches it must not fence all others, which come back a moment later.
+ * A process whose own renewals paused for LATE milliseconds gives them GRACE: the time of a connection that fails, and of one more.
+ */
+const LATE = 2 * RENEWED
+const GRACE = 7000
 /** Milliseconds between two looks at the other processes; and between two while a shard waits to be handed over. */
 const LOOKED = 1000
 const DRAINED = 100
@@ -124,6 +130,8 @@ export class Membership {
   #streamConnected = false
   /** When the last renewal that succeeded began, steady milliseconds. */
   #asked = -Infinity
+  /** Steady milliseconds: until when no other process is taken for dead. */
+  #patientUntil = -Infinity
   #lost: StoreError | null = null
   #renewal: Timer | null = null
   #timer: Timer | null = null
@@ -251,6 +259,7 @@ export class Membership {
         onRenewal?.('fenced')
         return void this.lose(new StoreError('fenced'))
       }
+      if (this.#asked > -Infinity && asked - this.#asked >= LATE) this.#patientUntil = clock.steady() + GRACE
       this.#asked = Math.max(this.#asked, asked)
       after = RENEWED
       onRenewal?.('renewed')
@@ -290,8 +299,10 @@ export class Membership {
   async #balance(): Promise<void> {
     const { table } = this.#parts
     let survey = await table.survey()
-    for (const id of survey.dead) await table.fence(id).catch(() => undefined)
-    if (survey.dead.length > 0) survey = await table.survey()
+    const steady = this.#parts.clock.steady()
+    const dead = steady < this.#patientUntil || steady - this.#asked >= LATE ? [] : survey.dead
+    for (const id of dead) await table.fence(id).catch(() => undefined)
+    if (dead.length > 0) survey = await table.survey()
     const { live, free, streamConnected, written } = survey
     if (!this.leads) this.#streamConnected = streamConnected
     if (live !== this.#live) {

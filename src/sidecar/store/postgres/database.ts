@@ -243,9 +243,10 @@ async function begin(writers: Pool, limits: Readonly<Record<string, number>> | n
   const open = (): void => {
     if (given) throw new Error('the transaction is over')
   }
+  // The level: the check of the fence must see what was committed while it waited, whatever the server’s default is.
   // BEGIN is awaited: if it were cancelled, a statement behind it would be a transaction by itself.
   try {
-    await attempt(() => client.query(`BEGIN${sets.join('')}`))
+    await attempt(() => client.query(`BEGIN ISOLATION LEVEL READ COMMITTED${sets.join('')}`))
   } catch (error) {
     give(error)
     throw error

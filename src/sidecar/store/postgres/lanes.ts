@@ -35,7 +35,10 @@ interface Progress {
   dueAt: number | null
 }
 
-/** The pending deliveries of a lane, those with a row and those without. */
+/**
+ * The pending deliveries of a lane, with a row and without. None of a lane that has no row any more, as the leader removes empty
+ * ones: what came since for its session is in another lane.
+ */
 const READ = `
   SELECT * FROM (
     (SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM sidecar.delivery_rows d JOIN sidecar.facts f ON f.pos = d.fact_pos
@@ -43,7 +46,7 @@ const READ = `
     UNION ALL
     (SELECT 0, 0, ${FACT_COLUMNS} FROM sidecar.facts f
       WHERE coalesce(f.session_id, '') = $4 AND f.wanted & $5::int <> 0
-        AND f.pos > greatest($2::bigint, (SELECT fresh - 1 FROM sidecar.lanes WHERE id = $1))
+        AND f.pos > $2::bigint AND f.pos >= (SELECT fresh FROM sidecar.lanes WHERE id = $1)
         AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = $6) IS NULL
       ORDER BY f.pos LIMIT $3)
   ) found ORDER BY pos LIMIT $3`
