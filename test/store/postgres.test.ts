@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { StoreError } from '../../src/core/store-error.ts'
@@ -11,6 +12,7 @@ import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
 import { createDatabase, PostgresServer } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
+import { until } from '../support/until.ts'
 import { everything } from './database.ts'
 
 async function openAt(url: string, lease = systemClock()) {
@@ -98,6 +100,36 @@ describe('a commit whose answer is lost', () => {
     expect(facts).toHaveLength(1)
     expect(await seqsIn(store)).toEqual(['1'])
     expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toEqual([])
+  })
+
+  it('is asked for until the primary answers: a standby, which refuses the question, says nothing of it', async () => {
+    const url = await createDatabase()
+    const wire = await Wire.to(url)
+    const { store } = await openAt(wire.url)
+    const admin = await adminOf(url)
+    const database = `ALTER DATABASE "${new URL(url).pathname.slice(1)}"`
+    // What connects from here on.
+    await admin.query(`${database} SET default_transaction_read_only = on`)
+    let asked = false
+    let questions = 0
+    wire.onRequest = (bytes) => {
+      if (bytes.includes(COMMIT)) asked = true
+      if (bytes.includes('SELECT last FROM sidecar.commits')) questions++
+      return 'pass'
+    }
+    wire.onAnswer = () => {
+      if (asked) wire.cutAll()
+      const fate = asked ? 'cut' : 'pass'
+      asked = false
+      return fate
+    }
+    const written = store.log.commit({ facts: [frameFact(1)], cursor: '1' })
+    written.catch(() => undefined)
+    await until('a question', () => questions > 0)
+    await pause(100)
+    await admin.query(`${database} RESET default_transaction_read_only`)
+    wire.cutAll()
+    expect((await written).facts).toHaveLength(1)
   })
 
   it('is found to be rolled back when it never arrived, and is refused whole', async () => {

@@ -298,7 +298,8 @@ async function attempt<T>(run: () => Promise<T>): Promise<T> {
 const FULL = /^(53100|53200|58030)$/
 const BUSY = /^(55P03|57014|40001|40P01|25P03|53300)$/
 const FENCED = 'SC001'
-const UNREACHABLE = /^(08|57P|E[A-Z]+$)/
+/** 25006: a standby answers, as during a failover. */
+const UNREACHABLE = /^(08|57P|25006$|E[A-Z]+$)/
 
 /** Translates an error of the driver into the `StoreError` that callers of the store handle. */
 function explain(error: unknown): unknown {
