@@ -7,12 +7,12 @@ import { crc32 } from 'node:zlib'
 export interface Shards {
   /** Whether this process works on the session. null: on what belongs to the organization. */
   owns(sessionId: string | null): boolean
-  /** Whether the stream, the sweep, the subscription and housekeeping are this process's. Once true, it stays true. */
+  /** Whether the stream, the sweep, the subscription and housekeeping are this process's. Once true, it stays true until `leave`. */
   readonly leads: boolean
   subscribe(subscriber: Partial<ShardTopics>): void
   /** Begins to take shards; returns when it has joined. */
   join(): Promise<void>
-  /** Before a clean stop: from now on it takes no shards, and claims return nothing. */
+  /** Before a clean stop, when the leader's work has stopped: from now on it takes no shards, and claims return nothing. */
   leave(): Promise<void>
   /** All processes, for people; empty with SQLite. */
   replicas(): Promise<ReplicaRecord[]>

@@ -293,11 +293,14 @@ export function createEngine(options: EngineOptions): Engine {
       callFirst?.end()
       poll?.stop()
       subscription?.stop()
+      const looksFirst = reconciler.looksFirst()
+      const read = reconciler.stop(grace)
+      // Another process leads from here on, while our calls and callbacks end.
       const leave = async (): Promise<void> => {
-        await stream?.stop(grace)
+        await Promise.all([stream?.stop(grace), looksFirst ? read : null])
         await shards.leave()
       }
-      await Promise.all([leave(), reconciler.stop(grace), tools.stop(grace), dispatcher.stop(grace)])
+      await Promise.all([leave(), read, tools.stop(grace), dispatcher.stop(grace)])
     },
   }
 }

@@ -58,6 +58,36 @@ describe('delivering', () => {
     expect(seqs(world.sent)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
   })
 
+  it('sends a fact once when its commit is reported after a read that found it', async () => {
+    const world = await deliveryWorld()
+    const open = Promise.withResolvers<void>()
+    world.reply = async () => {
+      await open.promise
+      return DELIVERED
+    }
+    const { lanes } = await world.store.log.commit({ facts: facts(1) })
+    for (const { lane } of lanes) await world.store.lanes.release(lane)
+    world.worker.reload()
+    await world.clock.settle()
+    const late = await world.store.log.commit({ facts: facts(1, 'ses_1', 2) })
+    open.resolve()
+    await world.clock.settle()
+    for (const extension of late.lanes) world.worker.extend(extension)
+    await world.clock.advance(1000)
+    expect(seqs(world.sent)).toEqual([1, 2])
+  })
+
+  it('goes on when another process ends a pause of this one', async () => {
+    const world = await deliveryWorld()
+    await world.store.settings.pauseHandler('app', 'paused by an operator')
+    world.worker.pause()
+    await world.commit(facts(1))
+    await world.store.settings.pauseHandler('app', null)
+    world.worker.follow(null)
+    await world.clock.advance(1000)
+    expect(seqs(world.sent)).toEqual([1])
+  })
+
   it('tries again by the policy, counts each attempt, and holds the lane meanwhile', async () => {
     const world = await deliveryWorld()
     let failures = 2

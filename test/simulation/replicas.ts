@@ -333,7 +333,8 @@ export class Face {
     shared.add(this, {
       number,
       startedAt: clock.now(),
-      until: agenda.now,
+      // As `enter` of the store does: until its first renewal, no one takes it for dead.
+      until: agenda.now + 15_000,
       seen: agenda.now,
       fenced: false,
       joined: false,

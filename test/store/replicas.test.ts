@@ -137,6 +137,21 @@ describe('shards', () => {
     expect(performance.now() - stopped).toBeLessThan(3000)
   })
 
+  it('and the lead go when one leaves that is busy still, except those that are in flight', async () => {
+    const url = await createDatabase()
+    const first = await replica(url)
+    const second = await replica(url)
+    await spread([first, second])
+    const session = sessionOf(first)
+    const { lanes } = await first.store.log.commit({ facts: [frameFact(1, session)] })
+    expect(lanes[0]?.claimed).toBe(true)
+    await first.store.shards.leave()
+    await until('the lead', () => second.store.shards.leads, 3000)
+    await until('the shards', () => second.owned.size === SHARDS - 1, 3000)
+    expect(first.store.shards.leads).toBe(false)
+    expect([...first.owned]).toEqual([shardOf(session)])
+  })
+
   it('come as what is in flight ends, and nothing is claimed by two', async () => {
     const url = await createDatabase()
     const first = await replica(url)

@@ -176,9 +176,26 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   })
 
   const lanes = new LaneRunner(
-    { spec, target, health, recorder, onRoom: () => pollLoop.wake(), onSlot: () => transients.next() },
+    {
+      spec,
+      target,
+      health,
+      recorder,
+      onRoom: () => pollLoop.wake(),
+      onSlot: () => transients.next(),
+      onPaused: () => notePause(),
+    },
     ports,
   )
+
+  /** A pause of this process is stored: when another process ends it, that is a change. */
+  const notePause = (): void => {
+    store.read.handlers().then(
+      (records) => (pausedSince = pauseOf(records, spec.name)?.since ?? pausedSince),
+      (error: unknown) =>
+        log.warn({ handler: spec.name, err: error }, 'handler: its pause could not be read'),
+    )
+  }
 
   const resume = (): void => {
     if (health.state !== 'paused') return
@@ -247,6 +264,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     pause() {
       health.become('paused', 'paused by an operator')
+      notePause()
     },
     resume,
     status: () => health.status,

@@ -46,6 +46,8 @@ export interface Lanekeeper {
   onRoom: () => void
   /** Called when a slot is free and no lane is ready to use it. */
   onSlot: () => void
+  /** Called when a pause is stored. */
+  onPaused: () => void
 }
 
 /**
@@ -349,12 +351,12 @@ export class LaneRunner {
 
   /** Pauses the handler and stores the pause. A handler that is paused already does not change. */
   #pause(reason: string): void {
-    const { health, spec } = this.#keeper
+    const { health, spec, onPaused } = this.#keeper
     if (health.state === 'paused') return
     health.become('paused', reason)
     this.#ports.store.settings
       .pauseHandler(spec.name, reason)
-      .catch((error: unknown) =>
+      .then(onPaused, (error: unknown) =>
         this.#ports.log.error({ handler: spec.name, err: error }, 'handler: its pause could not be stored'),
       )
   }

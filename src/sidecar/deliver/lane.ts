@@ -84,6 +84,8 @@ export class ActiveLane implements AckOwner {
     this.#missed = true
     if (!this.#complete) return
     for (const delivery of deliveries) {
+      // The commit is reported late, and the store was read meanwhile.
+      if (delivery.fact.pos <= this.#last) continue
       if (!this.#window.take(delivery)) {
         this.#complete = false
         return

@@ -29,10 +29,10 @@ export interface Intake {
 const CALL_NEAR = 2
 
 export function createIntake(options: {
-  store: Pick<Store, 'log'>
+  store: Pick<Store, 'log' | 'shards'>
   bus: Bus
   filter: HintFilter
-  /** Begins when a call is announced; null: this sidecar runs no function tools. */
+  /** Begins when a call of our shards is announced; null: this sidecar runs no function tools. */
   callFirst: Pick<Hold, 'begin'> | null
 }): Intake {
   const { store, bus, filter, callFirst } = options
@@ -45,7 +45,7 @@ export function createIntake(options: {
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
       bus.report((to) => to.hinted?.(possible, certain))
-      if (callFirst !== null && certain.some(isCall)) {
+      if (callFirst !== null && certain.some((one) => isCall(one) && store.shards.owns(one.sessionId))) {
         callFirst.begin()
         if (batch.cursor !== undefined) patience = CALL_NEAR
       }

@@ -86,10 +86,13 @@ export function createSubscriptionKeeper(options: {
     reload = null
   }
 
-  const tend = async (): Promise<void> => {
+  /** `unread`: another process may have changed the records. */
+  const tend = async (unread = false): Promise<void> => {
     tending = true
     let wait = options.interval
     try {
+      if (unread) await load()
+      unread = false
       await check()
     } catch (error) {
       wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
@@ -97,7 +100,7 @@ export function createSubscriptionKeeper(options: {
       // An unreachable service still has it.
       if (!active || (error instanceof ServiceError && !error.transient)) report(false, messageOf(error))
     }
-    if (running) timer = clock.after(wait, () => void tend())
+    if (running) timer = clock.after(wait, () => void tend(unread))
   }
 
   const check = async (): Promise<void> => {
@@ -116,9 +119,12 @@ export function createSubscriptionKeeper(options: {
       )
       return
     }
-    for (const { id } of ours) {
+    for (const { id, active } of ours) {
       if (id === good?.id) continue
-      log.warn({ id }, 'webhooks: replacing a subscription that is inactive or whose secret we do not have')
+      log.warn(
+        { id, active, known: known.has(id) },
+        'webhooks: replacing a subscription that is inactive or whose secret we do not have',
+      )
       await service.deleteWebhook(id)
     }
     if (good === undefined) await subscribe()
@@ -175,7 +181,7 @@ export function createSubscriptionKeeper(options: {
       if (store.shards.leads && !tending) await tend()
     },
     led() {
-      if (running && !tending) void load().then(tend, tend)
+      if (running && !tending) void tend(true)
     },
     reload() {
       if (store.shards.leads || ++awaited > AWAITED) return null

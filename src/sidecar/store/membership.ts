@@ -228,7 +228,7 @@ export class Membership {
     await this.look()
   }
 
-  /** Takes nothing more, and hands over each shard when it is idle. The other leases end with the process. */
+  /** Takes nothing more, and hands over the lead, and each shard when it is idle. The other leases end with the process. */
   async leave(): Promise<void> {
     if (this.#state !== 'joined') return
     this.#state = 'left'
@@ -255,7 +255,10 @@ export class Membership {
     let after = ASKED
     try {
       const presence = { joined: this.#state === 'joined', streamConnected: this.#streamConnected }
-      if (!(await table.renew(presence, TTL))) {
+      const renewed = await table.renew(presence, TTL)
+      // A clean stop has removed what was to be renewed.
+      if (this.#state === 'stopped') return
+      if (!renewed) {
         onRenewal?.('fenced')
         return void this.lose(new StoreError('fenced'))
       }
@@ -329,7 +332,11 @@ export class Membership {
     }
     this.#change()
     const shards = granted.flatMap(({ shard }) => (shard === LEADER ? [] : [shard]))
-    if (shards.length < granted.length) this.report((to) => to.led?.())
+    if (shards.length < granted.length) {
+      // What is known is of the former leader's stream.
+      this.#streamConnected = false
+      this.report((to) => to.led?.())
+    }
     if (shards.length > 0) this.report((to) => to.gained?.(shards))
   }
 
@@ -342,10 +349,10 @@ export class Membership {
     for (const [shard, since] of leaves ? [] : this.#draining)
       if (now - since > PATIENCE && claimed(shard) > 0) this.#kept.set(shard, now + KEPT)
     for (const [shard, until] of this.#kept) if (leaves || until <= now) this.#kept.delete(shard)
-    const surplus = this.owned - (leaves ? 0 : fairShare(this.#live))
+    const surplus = leaves ? Infinity : this.owned - fairShare(this.#live)
     const order = (shard: number): number => (claimed(shard) === 0 ? 0 : this.#draining.has(shard) ? 1 : 2)
     const chosen = [...this.#epochs.keys()]
-      .filter((shard) => shard !== LEADER && !this.#kept.has(shard))
+      .filter((shard) => (leaves || shard !== LEADER) && !this.#kept.has(shard))
       .toSorted((a, b) => order(a) - order(b))
       .slice(0, Math.max(0, surplus))
     for (const shard of this.#draining.keys()) {
@@ -371,7 +378,8 @@ export class Membership {
       this.#draining.delete(shard)
     }
     this.#change()
-    this.report((to) => to.lost?.(idle))
+    const shards = idle.filter((shard) => shard !== LEADER)
+    this.report((to) => to.lost?.(shards))
   }
 
   #change(): void {
