@@ -2,9 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
-/** A file that compares the engines, and files about one engine: SQLite's file, log, lock, plans and schema, PostgreSQL's connections and leases. */
+/**
+ * Files that compare the engines or copy between them, and files about one engine: SQLite's file, log, lock, plans and
+ * schema, PostgreSQL's connections, pooler, leases and replicas.
+ */
 const OF_A_FILE = [
   'backup.test.ts',
+  'copy.test.ts',
   'counts.test.ts',
   'differential.test.ts',
   'engines.test.ts',
@@ -13,7 +17,9 @@ const OF_A_FILE = [
   'open.test.ts',
   'ownership.test.ts',
   'plan.test.ts',
+  'pooler.test.ts',
   'postgres.test.ts',
+  'replicas.test.ts',
   'session-facts.test.ts',
   'upgrade.test.ts',
 ]

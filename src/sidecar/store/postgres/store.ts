@@ -404,9 +404,10 @@ function createStore(
     begin: () => membership.begin(),
     async close() {
       if (closed) return
+      // What comes now would find that this process has resigned.
+      closed = true
       begun.stop()
       await committer.finish()
-      closed = true
       membership.stop()
       wakes.stop()
       if (membership.lost === null) {
