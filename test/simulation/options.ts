@@ -41,7 +41,7 @@ npm run simulate -- --mutants [--seeds N] [--only NAME] [--write]
   --threads T     number of threads; by default one for each processor
   --journal FILE  records progress: the same command continues from there
   --faults LIST   the faults, as a violation prints them, in place of those that the seed draws
-  --replicas N    processes on one store, 2 or 3, in place of the number that the seed draws
+  --replicas N    processes on one store, 2 or 3; 1 by default
   --scenario NAME the scenario, in place of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
   --exhaustive    each of these scenarios with a crash at each place, and with --pairs at this many pairs of places
   --mutants       each planted bug, in a copy of the source; --write also writes their table

@@ -4,7 +4,7 @@ import { atEdges } from './edges.ts'
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { scrapeFault } from './oracle/scrape.ts'
-import { drawScenario, drawShared, replicasOf, type Scenario } from './scenario.ts'
+import { drawScenario, drawShared, type Scenario } from './scenario.ts'
 import { KNOWN_SITES, REPLICA_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
 import { Weather } from './weather.ts'
@@ -20,7 +20,7 @@ export interface RunOptions {
   plan?: Plan
   /** In place of the scenario that the seed draws. */
   scenario?: Scenario
-  /** Processes on the store, in place of the number that the seed draws. */
+  /** Processes on the store; default: 1. */
   replicas?: number
 }
 
@@ -47,7 +47,7 @@ const WEATHER = 500
 /** Plays one seed. The same options give the same outcome, to the hash of everything that happened. */
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
-  const count = options.replicas ?? replicasOf(seed)
+  const count = options.replicas ?? 1
   const drawnFor = count > 1 ? drawShared(seed, count) : drawScenario(seed)
   const scenario = options.scenario ?? withChattySession(atEdges(drawnFor, seed), seed)
   const plan =

@@ -140,18 +140,10 @@ const SHARED: Size = {
 /** Seeds in which a second process is started; those in the table of planted bugs and of old stories are none of them. */
 const SECOND = { of: 22, rest: 17 }
 
-/** Seeds with several processes; those in the table of planted bugs and of old stories are none of them. */
-const SEVERAL = { of: 29, rest: 19 }
-
 /** So long things go wrong there: a process that died is noticed after a quarter of a minute. */
 const LONG = [20_000, 45_000, 90_000]
 /** Off the true time, milliseconds. With the service's clock, webhooks are less than five minutes off. */
 const SKEWS = [0, 0, 3000, -3000, 40_000, -40_000]
-
-/** The number of processes that a seed plays. */
-export function replicasOf(seed: number): number {
-  return seed % SEVERAL.of === SEVERAL.rest ? new Chance(seed, 'replicas').pick([2, 2, 3]) : 1
-}
 
 /** What several processes play: more sessions, for longer. */
 export function drawShared(seed: number, count: number): Scenario {
