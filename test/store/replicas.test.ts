@@ -343,17 +343,17 @@ describe('a takeover', () => {
     expect((await living.store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   })
 
-  it('is of no process that was away as long as we were: a failover of the database ends none of them', async () => {
+  it('is of no process that was unreachable as long as we were: a failover of the database ends none of them', async () => {
     const clock = new VirtualClock()
     const fenced: string[] = []
-    let away = false
+    let unreachable = false
     const membership = new Membership({
       id: 'me',
       clock,
       claimed: () => 0,
       table: {
         async renew() {
-          if (away) throw new Error('away')
+          if (unreachable) throw new Error('unreachable')
           return true
         },
         survey: async () => ({
@@ -372,11 +372,11 @@ describe('a takeover', () => {
     fenced.push('none is dead yet')
     await membership.begin()
     await membership.join()
-    away = true
+    unreachable = true
     await clock.advance(20_000)
     fenced.length = 0
     await clock.advance(2000)
-    away = false
+    unreachable = false
     await clock.advance(6500)
     expect(fenced).toEqual([])
     await clock.advance(3000)

@@ -14,7 +14,7 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'a process that died is not taken over',
     MEMBERSHIP,
-    'for (const id of survey.dead) await table.fence(id).catch(() => undefined)',
+    'for (const id of dead) await table.fence(id).catch(() => undefined)',
     '',
   ),
   several(
