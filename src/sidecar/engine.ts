@@ -2,7 +2,6 @@ import type { Secrets } from '../std/signature.ts'
 import type { Bus } from '../core/bus.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import { fanOut, type Observer } from '../core/observer.ts'
-import { Hold } from '../std/hold.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
 import type { Service } from '../core/ports.ts'
 import type { Session } from '../core/resource.ts'
@@ -65,12 +64,6 @@ export interface EngineOptions {
   }
 }
 
-/**
- * The longest that callbacks and readings give way to a call, milliseconds: an agent waits for its answer, and a callback
- * only informs. Where service and tool are near, the call is answered by then.
- */
-const CALL_FIRST = 8
-
 /** The sidecar without sockets and files: everything that it uses is passed in. */
 export interface Engine {
   /** Starts all parts except the subscription, which needs the service at once; the leader's when this process leads. */
@@ -110,8 +103,7 @@ export function createEngine(options: EngineOptions): Engine {
   })
 
   const filter = createHintFilter(store, options.scope)
-  const callFirst = toolNames.size > 0 ? new Hold(clock, CALL_FIRST) : null
-  const intake = createIntake({ store, bus, filter, callFirst })
+  const intake = createIntake({ store, bus, filter, hasTools: toolNames.size > 0 })
   const { hint, commit } = intake
   const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
   const expectations = createExpectations(clock, shards)
@@ -125,7 +117,6 @@ export function createEngine(options: EngineOptions): Engine {
       summaries,
       add: intake.addCalls,
       step: intake.step,
-      callFirst,
       refresh: (sessionId: string) => readSession(service, sessionId),
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
@@ -137,8 +128,6 @@ export function createEngine(options: EngineOptions): Engine {
       bus.report((to) => to.sessionRead?.(session))
       await tools.takeOn(calls, session)
     }
-    // A hint announced an action that is no call of ours.
-    else callFirst?.end()
     return calls.map(({ callId }) => callId)
   }
   const prefetch = createPrefetch({ service, store, ownership, takeCalls, hint, clock, log })
@@ -211,12 +200,7 @@ export function createEngine(options: EngineOptions): Engine {
   const reportOwned = reportShards(shards, observer)
   const reports = reportCommits({ observer, service, tools: toolNames })
 
-  bus.subscribe(ownership, expectations, prefetch, tools, reports, summaries)
-  bus.subscribe({
-    hintsAdded: callFirst?.behind(reconciler.hintsAdded) ?? reconciler.hintsAdded,
-    lanesExtended: callFirst?.behind(dispatcher.lanesExtended) ?? dispatcher.lanesExtended,
-    transient: dispatcher.transient,
-  })
+  bus.subscribe(ownership, expectations, prefetch, tools, reconciler, reports, summaries, dispatcher)
   if (poll !== null) bus.subscribe(poll)
   for (const part of [ownership, expectations, summaries, tools, reconciler, dispatcher])
     shards.subscribe(part)
@@ -290,7 +274,6 @@ export function createEngine(options: EngineOptions): Engine {
     },
     async stop(grace) {
       phase = 'stopped'
-      callFirst?.end()
       poll?.stop()
       subscription?.stop()
       const looksFirst = reconciler.looksFirst()

@@ -42,7 +42,7 @@ function open(said: Partial<Service>, stream: ReadOptions['stream'] = null) {
   const bus = new Bus()
   bus.subscribe({ factsAdded: (added) => facts.push(...added) })
   const ownership = everySession(store)
-  const intake = createIntake({ store, bus, filter: createHintFilter(store, null), callFirst: null })
+  const intake = createIntake({ store, bus, filter: createHintFilter(store, null), hasTools: false })
   const reader = createSessionReader({
     service: service as Service,
     store,

@@ -191,7 +191,6 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         },
         tracer: plainTracer(longestWaits),
         random: longestWaits,
-        callFirst: null,
         log,
       },
       new Map([

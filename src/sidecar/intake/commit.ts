@@ -4,7 +4,6 @@ import type { CallStep } from '../../core/call-machine.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Batch, Committed, Reading, Store } from '../../core/store.ts'
-import type { Hold } from '../../std/hold.ts'
 import type { HintFilter } from './ownership.ts'
 
 /** The only way to commit facts. */
@@ -32,10 +31,10 @@ export function createIntake(options: {
   store: Pick<Store, 'log' | 'shards'>
   bus: Bus
   filter: HintFilter
-  /** Begins when a call of our shards is announced; null: this sidecar runs no function tools. */
-  callFirst: Pick<Hold, 'begin'> | null
+  /** This sidecar runs function tools. */
+  hasTools: boolean
 }): Intake {
-  const { store, bus, filter, callFirst } = options
+  const { store, bus, filter, hasTools } = options
 
   const commit = async (batch: Batch, given = 0): Promise<Committed> => {
     const { hints } = batch
@@ -45,10 +44,8 @@ export function createIntake(options: {
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
       bus.report((to) => to.hinted?.(possible, certain))
-      if (callFirst !== null && certain.some((one) => isCall(one) && store.shards.owns(one.sessionId))) {
-        callFirst.begin()
-        if (batch.cursor !== undefined) patience = CALL_NEAR
-      }
+      const isNear = (one: Hint): boolean => isCall(one) && store.shards.owns(one.sessionId)
+      if (hasTools && batch.cursor !== undefined && certain.some(isNear)) patience = CALL_NEAR
     }
     const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)
     bus.publish(committed, batch)

@@ -90,8 +90,6 @@ async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<s
   } catch (error) {
     span.end(messageOf(error))
     throw error
-  } finally {
-    ports.callFirst?.end()
   }
 }
 

@@ -2,7 +2,6 @@ import type { Call } from '../../core/call.ts'
 import type { CallStep } from '../../core/call-machine.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Observer } from '../../core/observer.ts'
-import type { Hold } from '../../std/hold.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
 import type { Session, SessionSummary } from '../../core/resource.ts'
@@ -43,8 +42,6 @@ export interface ToolPorts {
   clock: Clock
   random: Random
   log: Log
-  /** What gives way to a call goes on when its answer was posted; null: nothing does. */
-  callFirst: Pick<Hold, 'end'> | null
 }
 
 /** How far a call was taken. */
