@@ -202,18 +202,17 @@ function isInTheWay(error: unknown): boolean {
 /**
  * Waits for all work, also when some of it fails. Otherwise a statement could be sent after the end of its transaction, and
  * would be a transaction by itself.
- * @throws the first failure.
+ * @throws what failed first in time: the transaction refuses every statement after it.
  */
 export async function together(work: readonly (Promise<unknown> | null)[]): Promise<void> {
   const failed: unknown[] = []
-  await Promise.all(
-    work.map(async (one) => {
-      try {
-        await one
-      } catch (error) {
-        failed.push(error)
-      }
-    }),
-  )
+  const settle = async (one: Promise<unknown> | null): Promise<void> => {
+    try {
+      await one
+    } catch (error) {
+      failed.push(error)
+    }
+  }
+  await Promise.all(work.map(settle))
   if (failed.length > 0) throw failed[0]
 }
