@@ -39,7 +39,8 @@ export interface ShardTopics {
   population(live: number): void
 }
 
-export type WakeTopic = 'lanes' | 'hints' | 'calls' | 'facts' | 'handlers' | 'secrets'
+export const WAKE_TOPICS = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets'] as const
+export type WakeTopic = (typeof WAKE_TOPICS)[number]
 
 export interface Wake {
   topics: ReadonlySet<WakeTopic>

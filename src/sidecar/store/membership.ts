@@ -1,11 +1,12 @@
 import type { Lease } from '../../core/lease.ts'
+import type { RenewalOutcome } from '../../core/observer.ts'
 import {
   SHARDS,
   shardOf,
+  WAKE_TOPICS,
   type ShardTopics,
   type StreamState,
   type Wake,
-  type WakeTopic,
 } from '../../core/shards.ts'
 import { StoreError } from '../../core/store-error.ts'
 import type { Clock, Timer } from '../../std/ports.ts'
@@ -37,9 +38,8 @@ export function placeOf(sessionId: string): number {
   return sessionId === '' ? LEADER : shardOf(sessionId)
 }
 
-const TOPICS: readonly WakeTopic[] = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets']
 /** Wakes may be lost: a look finds what they would have reported. */
-const ALL: Wake = { topics: new Set(TOPICS), hints: [] }
+const ALL: Wake = { topics: new Set(WAKE_TOPICS), hints: [] }
 
 /** What a look finds. */
 export interface Survey {
@@ -92,8 +92,6 @@ export interface LeaseTable {
 function fairShare(live: number): number {
   return Math.ceil(SHARDS / Math.max(1, live))
 }
-
-export type RenewalOutcome = 'renewed' | 'failed' | 'fenced'
 
 interface MembershipParts {
   /** The name of this process, which no other process ever has. */

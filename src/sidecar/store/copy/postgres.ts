@@ -1,8 +1,8 @@
-import { shardOf } from '../../../core/shards.ts'
 import { OperatorError } from '../../../std/errors.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { openDatabase, type Database, type DatabaseAddress, type Queries } from '../postgres/database.ts'
+import { placeOf } from '../membership.ts'
 import { glance, type Glance } from '../postgres/inspect.ts'
 import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
 import { assertUsable, explainRefusal } from '../postgres/server.ts'
@@ -248,12 +248,7 @@ function typeOf({ numbers }: Table, column: string): 'bigint' | 'text' {
 
 async function insert(queries: Queries, table: Table, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return
-  const there = await queries.rows<{ name: string }>(
-    "SELECT column_name::text AS name FROM information_schema.columns WHERE table_schema = 'sidecar' AND table_name = $1",
-    [table.name],
-  )
-  const known = new Set(there.map(({ name }) => name))
-  const derived = Object.entries(DERIVED[table.name] ?? {}).filter(([column]) => known.has(column))
+  const derived = Object.entries(DERIVED[table.name] ?? {})
   const columns = columnsOf(table)
   const values = columns.map((column) => rows.map((row) => row[column] ?? null))
   const types = columns.map((column) => `${typeOf(table, column)}[]`)
@@ -271,10 +266,10 @@ async function insert(queries: Queries, table: Table, rows: readonly Row[]): Pro
 
 /** Columns that SQLite does not have: it reads their values from other columns. */
 const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Value>>>> = {
-  lanes: { shard: shardIn },
-  begun: { shard: shardIn },
-  calls: { shard: shardIn },
-  hints: { shard: shardIn },
+  lanes: { shard: shardOfRow },
+  begun: { shard: shardOfRow },
+  calls: { shard: shardOfRow },
+  hints: { shard: shardOfRow },
   sessions: { title: ({ raw }) => parseSession(objectOf(String(raw)))?.title ?? null },
   turns: {
     artifacts: ({ raw }) => (raw === null ? null : (parseTurn(objectOf(String(raw)))?.artifacts ?? null)),
@@ -288,7 +283,6 @@ const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Val
   },
 }
 
-/** What belongs to no session is in the leader's shard. */
-function shardIn({ session_id: session }: Row): number {
-  return session === '' ? -1 : shardOf(String(session))
+function shardOfRow({ session_id: session }: Row): number {
+  return placeOf(String(session))
 }

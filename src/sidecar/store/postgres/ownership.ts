@@ -1,3 +1,4 @@
+import type { RenewalOutcome } from '../../../core/observer.ts'
 import type { ReplicaRecord } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock } from '../../../std/ports.ts'
@@ -7,7 +8,6 @@ import {
   type Granted,
   type LeaseTable,
   type Presence,
-  type RenewalOutcome,
   type Survey,
   type Wanted,
 } from '../membership.ts'

@@ -1,4 +1,4 @@
-import type { Wake, WakeTopic } from '../../../core/shards.ts'
+import { WAKE_TOPICS, type Wake, type WakeTopic } from '../../../core/shards.ts'
 import { isObject } from '../../../std/json.ts'
 import type { Clock, Log, Timer } from '../../../std/ports.ts'
 import type { Membership } from '../membership.ts'
@@ -17,7 +17,6 @@ const REOPENED = 500
 const FAILED = 3
 const RARELY = 60_000
 
-const TOPICS: readonly WakeTopic[] = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets']
 /** Topics that concern only the owner of a shard. */
 const OWNED: ReadonlySet<WakeTopic> = new Set(['lanes', 'hints', 'calls'])
 
@@ -174,7 +173,7 @@ export class Wakes {
     const ours =
       !Array.isArray(shards) || shards.some((one) => typeof one === 'number' && membership.mayClaim(one))
     const named: readonly unknown[] = Array.isArray(given.topics) ? given.topics : []
-    const topics = TOPICS.filter((topic) => named.includes(topic) && (ours || !OWNED.has(topic)))
+    const topics = WAKE_TOPICS.filter((topic) => named.includes(topic) && (ours || !OWNED.has(topic)))
     if (topics.length === 0) return
     const hints = Array.isArray(given.hints) ? given.hints.flatMap(hintOf) : []
     const wake: Wake = { topics: new Set(topics), hints: topics.includes('hints') ? hints : [] }
