@@ -37,6 +37,14 @@ export class Chance implements Random {
     return least + Math.floor(this.next() * (most - least + 1))
   }
 
+  /** One of the entries, each as often as its weight says. */
+  draw<T>(entries: readonly (readonly [weight: number, entry: T])[]): T {
+    let left = this.next() * entries.reduce((sum, [weight]) => sum + weight, 0)
+    const drawn = entries.find(([weight]) => (left -= weight) < 0) ?? entries[0]
+    if (drawn === undefined) throw new RangeError('nothing to draw from')
+    return drawn[1]
+  }
+
   pick<T>(list: readonly T[]): T {
     const one = list[Math.floor(this.next() * list.length)]
     if (one === undefined) throw new RangeError('nothing to pick from')

@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { copyStore, type Copied, type Target } from '../../src/sidecar/store/copy/copy.ts'
+import { copyStore, type Copied, type Source, type Target } from '../../src/sidecar/store/copy/copy.ts'
 import * as postgres from '../../src/sidecar/store/copy/postgres.ts'
 import * as sqlite from '../../src/sidecar/store/copy/sqlite.ts'
 import { frameFact } from '../support/fact.ts'
@@ -26,14 +26,11 @@ function released(name: 'version-0.1.0' | 'schema-7' = 'version-0.1.0'): string 
 
 const idle = (): void => undefined
 
-async function toPostgres(
-  path: string,
-  url: string,
-  cut: (target: Target) => Target = (t) => t,
-): Promise<Copied> {
-  const source = await sqlite.openSource(path, Date.now())
+type Cut = (target: Target) => Target
+
+async function copied(source: Source, open: () => Target | Promise<Target>, cut: Cut): Promise<Copied> {
   try {
-    const target = await postgres.openTarget({ url })
+    const target = await open()
     try {
       return await copyStore(source, cut(target), idle)
     } finally {
@@ -44,22 +41,12 @@ async function toPostgres(
   }
 }
 
-async function toSqlite(
-  url: string,
-  path: string,
-  cut: (target: Target) => Target = (t) => t,
-): Promise<Copied> {
-  const source = await postgres.openSource({ url })
-  try {
-    const target = sqlite.openTarget(path, Date.now())
-    try {
-      return await copyStore(source, cut(target), idle)
-    } finally {
-      await target.close()
-    }
-  } finally {
-    await source.close()
-  }
+async function toPostgres(path: string, url: string, cut: Cut = (t) => t): Promise<Copied> {
+  return await copied(await sqlite.openSource(path, Date.now()), () => postgres.openTarget({ url }), cut)
+}
+
+async function toSqlite(url: string, path: string, cut: Cut = (t) => t): Promise<Copied> {
+  return await copied(await postgres.openSource({ url }), () => sqlite.openTarget(path, Date.now()), cut)
 }
 
 /** Ends like a process that is killed after so many writes. */

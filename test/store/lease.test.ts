@@ -8,6 +8,7 @@ import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
 import { it } from './engines.ts'
 import { ack, acknowledge, laneOf, read } from './lane.ts'
+import { readingOf } from './reading.ts'
 
 const hint = (sessionId: string | null): Hint => ({
   sessionId,
@@ -17,20 +18,11 @@ const hint = (sessionId: string | null): Hint => ({
   delay: 0,
 })
 
-const gone = (sessionId: string, claim: HintClaim): Reading => ({
-  sessionId,
-  revision: null,
-  session: null,
-  baseline: 0,
-  atRest: true,
-  turns: [],
-  opened: [],
-  resolved: [],
-  newCalls: [],
-  facts: [frameFact(2, sessionId)],
-  at: 1000,
-  hint: { claim, lookAfter: null, scope: 'session' },
-})
+const gone = (sessionId: string, claim: HintClaim): Reading =>
+  readingOf(sessionId, {
+    facts: [frameFact(2, sessionId)],
+    hint: { claim, lookAfter: null, scope: 'session' },
+  })
 
 const ROOM: CallRoom = { others: 9, of: () => 9 }
 const CALL = newCall({

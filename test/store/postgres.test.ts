@@ -1,44 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
-import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { systemRandom } from '../../src/system/random.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
-import { keepingLog } from '../support/ports.ts'
 import { createDatabase, PostgresServer } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
+import { adminOf, openProcess } from './process.ts'
 
 async function openAt(url: string, lease = systemClock()) {
-  const lost: StoreError[] = []
-  const store = await openPostgresStore(
-    {
-      database: { url },
-      clock: systemClock(),
-      log: keepingLog(),
-      random: systemRandom(),
-      onLost: (error) => lost.push(error),
-    },
-    { lease },
-  )
-  onTestFinished(() => store.close())
+  const { store, lost } = await openProcess(url, lease)
   await store.shards.join()
   await store.settings.registerHandlers([everything('app')])
   return { store, lost }
-}
-
-async function adminOf(url: string): Promise<Client> {
-  const client = new Client({ connectionString: url })
-  client.on('error', () => undefined)
-  await client.connect()
-  onTestFinished(() => client.end().catch(() => undefined))
-  return client
 }
 
 async function seqsIn(store: Store): Promise<(string | null)[]> {

@@ -8,6 +8,7 @@ import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, openStore } from './database.ts'
 import { it } from './engines.ts'
 import { acknowledge, ack } from './lane.ts'
+import { readingOf } from './reading.ts'
 
 const all = { limit: 10_000, order: 'asc' } as const
 const known = {
@@ -30,21 +31,12 @@ const call = newCall({
   receivedAt: 7,
 })
 
-const reading = (revision: number | null, more: Partial<Reading> = {}): Reading => ({
-  sessionId: 'ses_1',
-  revision,
-  session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1 }, () => undefined),
-  baseline: 0,
-  atRest: true,
-  turns: [],
-  opened: [],
-  resolved: [],
-  newCalls: [],
-  facts: [],
-  at: 1000,
-  hint: { claim: null, lookAfter: null, scope: 'session' },
-  ...more,
-})
+const reading = (revision: number | null, more: Partial<Reading> = {}): Reading =>
+  readingOf('ses_1', {
+    revision,
+    session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1 }, () => undefined),
+    ...more,
+  })
 
 describe('retention', () => {
   const DAY = 86_400_000

@@ -7,18 +7,17 @@ import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shard
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { Membership } from '../../src/sidecar/store/membership.ts'
-import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
 import type { Clock } from '../../src/std/ports.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { systemRandom } from '../../src/system/random.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
-import { keepingLog } from '../support/ports.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
+import { adminOf, openProcess } from './process.ts'
 import { ack, laneOf, read, seqs } from './lane.ts'
+import { readingOf } from './reading.ts'
 
 const SESSIONS = Array.from({ length: 400 }, (_, index) => `ses_${index}`)
 const ROOM: CallRoom = { others: 9, of: () => 9 }
@@ -32,22 +31,14 @@ interface Replica {
   renewals: string[]
 }
 
-/** A process on the database. `lease`: a clock that stands still stops its renewals and its looks, as when it is frozen. */
+/** A process on the database that has joined. */
 async function replica(url: string, lease: Clock = systemClock()): Promise<Replica> {
-  const lost: StoreError[] = []
   const renewals: string[] = []
-  const store = await openPostgresStore(
-    {
-      database: { url },
-      clock: systemClock(),
-      log: keepingLog(),
-      random: systemRandom(),
-      onLost: (error) => lost.push(error),
-    },
-    { lease },
-    { name: 'test', version: '0', onRenewal: (outcome) => renewals.push(outcome) },
-  )
-  onTestFinished(() => store.close())
+  const { store, lost } = await openProcess(url, lease, {
+    name: 'test',
+    version: '0',
+    onRenewal: (outcome) => renewals.push(outcome),
+  })
   const owned = new Set<number>()
   const wakes: Wake[] = []
   store.shards.subscribe({
@@ -75,14 +66,6 @@ async function spread(all: readonly Replica[]): Promise<void> {
     const counts = all.map(({ owned }) => owned.size)
     return counts.every((count) => count <= share) && counts.reduce((sum, count) => sum + count) === SHARDS
   })
-}
-
-async function adminOf(url: string): Promise<Client> {
-  const client = new Client({ connectionString: url })
-  client.on('error', () => undefined)
-  await client.connect()
-  onTestFinished(() => client.end().catch(() => undefined))
-  return client
 }
 
 /** As 15 s after its last renewal. */
@@ -401,7 +384,7 @@ describe('a takeover', () => {
 })
 
 describe('two processes', () => {
-  it('claim what is theirs, also when the other one commits it, and the owner is woken within 100 ms', async () => {
+  it('claim what is theirs, also when the other one commits it, and the owner is woken within 500 ms', async () => {
     const [first, second] = await several(await createDatabase(), 2)
     if (first === undefined || second === undefined) throw new Error('two were started')
     const session = sessionOf(second)
@@ -485,22 +468,7 @@ describe('two processes', () => {
     await first.store.log.commit({ hints: [hint(session, { scope: 'turns' })] })
     await second.store.log.commit({ hints: [hint(session, { delay: 60_000 })] })
     await second.store.log.commit({
-      readings: [
-        {
-          sessionId: session,
-          revision: null,
-          session: null,
-          baseline: 0,
-          atRest: true,
-          turns: [],
-          opened: [],
-          resolved: [],
-          newCalls: [],
-          facts: [],
-          at: 1000,
-          hint: { claim: claimed.claim, lookAfter: null, scope: 'session' },
-        },
-      ],
+      readings: [readingOf(session, { hint: { claim: claimed.claim, lookAfter: null, scope: 'session' } })],
     })
     await second.store.hints.release(claimed)
     expect(await second.store.hints.claim(1)).toMatchObject([{ sessionId: session, scope: 'turns' }])

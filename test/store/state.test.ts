@@ -9,6 +9,7 @@ import { turnFact } from '../support/fact.ts'
 import { migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { folder, openStore } from './database.ts'
 import { it, tablesOf } from './engines.ts'
+import { readingOf } from './reading.ts'
 
 const hint = (more: Partial<Hint> = {}): Hint => ({
   sessionId: 'ses_1',
@@ -19,21 +20,12 @@ const hint = (more: Partial<Hint> = {}): Hint => ({
   ...more,
 })
 
-const reading = (revision: number | null, more: Partial<Reading> = {}): Reading => ({
-  sessionId: 'ses_1',
-  revision,
-  session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1, title: 'One' }, () => undefined),
-  baseline: 0,
-  atRest: true,
-  turns: [],
-  opened: [],
-  resolved: [],
-  newCalls: [],
-  facts: [],
-  at: 1000,
-  hint: { claim: null, lookAfter: null, scope: 'session' },
-  ...more,
-})
+const reading = (revision: number | null, more: Partial<Reading> = {}): Reading =>
+  readingOf('ses_1', {
+    revision,
+    session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1, title: 'One' }, () => undefined),
+    ...more,
+  })
 
 const call: Call = newCall({
   callId: 'call_1',

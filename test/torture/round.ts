@@ -142,13 +142,20 @@ async function lastStop(world: World, faults: Fault[]): Promise<void> {
     faults.push({ invariant: 'exit', message: `when idle SIGTERM ended it with ${life?.code ?? 'nothing'}` })
 }
 
-/** For a person to look at, beside the database, the log and the configuration. */
-async function keep({ folder, app, gateway, service }: World, faults: readonly Fault[]): Promise<void> {
-  const write = (name: string, value: unknown): void =>
+/** For a person to look at, beside the database, the log and the configuration. `more`: further files. */
+export async function keep(
+  { folder, app, gateway, service }: Pick<World, 'folder' | 'app' | 'gateway' | 'service'>,
+  faults: readonly Fault[],
+  more: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  const files = {
+    'violations.json': faults,
+    'callbacks.json': app.callbacks,
+    'runs.json': app.runs,
+    'requests.json': gateway.passed,
+    'ledger.json': await service.ledger().catch(() => null),
+    ...more,
+  }
+  for (const [name, value] of Object.entries(files))
     writeFileSync(path.join(folder, name), JSON.stringify(value, null, 1))
-  write('violations.json', faults)
-  write('callbacks.json', app.callbacks)
-  write('runs.json', app.runs)
-  write('requests.json', gateway.passed)
-  write('ledger.json', await service.ledger().catch(() => null))
 }

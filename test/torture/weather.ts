@@ -32,7 +32,7 @@ export async function blow(world: World, signal: AbortSignal): Promise<void> {
   world.gaps = chance.is(LOSES_CURSORS)
   while (!signal.aborted) {
     await rest(chance.int(0, BETWEEN), signal)
-    const act = drawAct(chance)
+    const act = chance.draw(ACTS)
     // Each lasts as long as it does, while others begin. While the service is killed, nothing can be asked of it.
     lasting.push(act(world, chance).catch(() => world.tally.add('weather acts in vain')))
   }
@@ -51,13 +51,6 @@ async function clear(world: World): Promise<void> {
   }
   await world.service.faults({})
   if (world.rejectedUntil > 0) await world.replaceToken()
-}
-
-function drawAct(chance: Chance): Act {
-  const total = ACTS.reduce((sum, [weight]) => sum + weight, 0)
-  let left = chance.next() * total
-  const drawn = ACTS.find(([weight]) => (left -= weight) < 0) ?? ACTS[0]
-  return drawn?.[1] ?? strikeLink
 }
 
 async function strikeLink(world: World, chance: Chance): Promise<void> {

@@ -1,10 +1,8 @@
-import { writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault } from '../../checker/history.ts'
 import { judge } from '../judge.ts'
-import type { Outcome } from '../round.ts'
+import { keep, type Outcome } from '../round.ts'
 import { judgeStop, live, type Pace } from './lives.ts'
 import { owned } from './owners.ts'
 import { blow } from './weather.ts'
@@ -44,7 +42,7 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
     faults = [...world.violations, { invariant: 'round', message }]
   }
   const folder = faults.length === 0 ? null : world.folder
-  if (folder !== null) await keep(world, faults)
+  if (folder !== null) await keep(world, faults, await recordsOf(world))
   await world[Symbol.asyncDispose]()
   if (folder === null) await rm(world.folder, { recursive: true, force: true })
   return { seed: options.seed, faults, tally: world.tally, slopes: [], folder }
@@ -85,25 +83,16 @@ async function startAfresh(world: ReplicaWorld): Promise<void> {
   for (const replica of replicas) tally.add('lives', replica.sidecar.lives.length)
 }
 
-/** For a person to look at, beside the logs and the configurations. */
-async function keep(world: ReplicaWorld, faults: readonly Fault[]): Promise<void> {
-  const { folder, app, gateway, service, replicas } = world
-  const write = (name: string, value: unknown): void =>
-    writeFileSync(path.join(folder, name), JSON.stringify(value, null, 1))
-  write('violations.json', faults)
-  write('callbacks.json', app.callbacks)
-  write('runs.json', app.runs)
-  write('requests.json', gateway.passed)
-  write(
-    'replicas.json',
-    replicas.map(({ number, sidecar, frozen, cutOff, links }) => ({
+/** What is kept beside the files of one process. */
+async function recordsOf(world: ReplicaWorld): Promise<Record<string, unknown>> {
+  return {
+    'replicas.json': world.replicas.map(({ number, sidecar, frozen, cutOff, links }) => ({
       number,
       ports: Object.fromEntries(Object.entries(links).map(([name, { port }]) => [name, port])),
       lives: sidecar.lives,
       frozen,
       cutOff,
     })),
-  )
-  write('ledger.json', await service.ledger().catch(() => null))
-  write('database.json', await world.pages().catch(() => null))
+    'database.json': await world.pages().catch(() => null),
+  }
 }

@@ -33,18 +33,17 @@ export async function blow(world: ReplicaWorld, signal: AbortSignal): Promise<vo
     await rest(chance.int(0, BETWEEN), signal)
     if (signal.aborted) break
     // While the service or the database is down, nothing can be asked of it.
-    lasting.push(drawAct(chance)(world, chance, signal).catch(() => world.tally.add('weather acts in vain')))
+    lasting.push(
+      chance
+        .draw(ACTS)(world, chance, signal)
+        .catch(() => world.tally.add('weather acts in vain')),
+    )
   }
   await Promise.all(lasting)
   world.mood.handlers = 0
   world.mood.tools = 0
   for (const replica of world.replicas) await replica.restore()
   await world.service.faults({})
-}
-
-function drawAct(chance: Chance): Act {
-  let left = chance.next() * ACTS.reduce((sum, [weight]) => sum + weight, 0)
-  return ACTS.find(([weight]) => (left -= weight) < 0)?.[1] ?? strikeLink
 }
 
 async function strikeLink(world: ReplicaWorld, chance: Chance): Promise<void> {
