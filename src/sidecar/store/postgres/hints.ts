@@ -18,8 +18,8 @@ import { placeOf, type Membership } from '../membership.ts'
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
 export class Hints {
   readonly #claims: Claims<string>
-  /** The hints of each claimed key since it was claimed, as far as this process added them, and the generation of the last. */
-  readonly #since = new Map<string, Since & { generation: number }>()
+  /** What this process wrote to the row of each claimed key since it was claimed: the last generation, and the hints. */
+  readonly #since = new Map<string, { generation: number; hints: Since | null }>()
   /** `generation` and `other_generation` of each claimed key at its claim. */
   readonly #before = new Map<string, readonly [number, number]>()
   readonly #membership: Membership
@@ -67,10 +67,9 @@ export class Hints {
     )
     for (const [index, [key, row]] of sorted.entries()) {
       if (!this.#claims.has(key)) continue
-      const since = this.#since.get(key) ?? { ...row, generation: 0 }
-      join(since, row)
-      since.generation = first + index
-      this.#since.set(key, since)
+      const hints = this.#since.get(key)?.hints ?? row
+      join(hints, row)
+      this.#since.set(key, { generation: first + index, hints })
     }
   }
 
@@ -115,11 +114,19 @@ export class Hints {
 
   /** Adds a hint unless the session has one. */
   async ensure(queries: Queries, sessionId: string, { at, now }: { at: number; now: number }): Promise<void> {
-    await queries.change(
+    const generation = ++this.#generation
+    const added = await queries.change(
       `INSERT INTO sidecar.hints (session_id, shard, generation, due_at, scope, seen_stream, failures)
        VALUES ($1, $2, $3, $4, $5, $6, 0) ON CONFLICT (session_id) DO NOTHING`,
-      [sessionId, placeOf(sessionId), ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at],
+      [sessionId, placeOf(sessionId), generation, Math.floor(now + HELD_DELAY), SCOPES.session, at],
     )
+    if (added > 0) this.#wrote(sessionId, generation)
+  }
+
+  /** This process made the row of a key. */
+  #wrote(key: string, generation: number): void {
+    if (!this.#claims.has(key)) return
+    this.#since.set(key, { generation, hints: this.#since.get(key)?.hints ?? null })
   }
 
   /** Removes the hint of a session that is no longer read. */
@@ -137,12 +144,15 @@ export class Hints {
   ): Promise<void> {
     if (claim !== null) await this.#answer(queries, sessionId, claim)
     if (lookAfter === null) return
-    await queries.change(
+    const generation = ++this.#generation
+    const [row] = await queries.rows<{ generation: number }>(
       `INSERT INTO sidecar.hints AS h (session_id, shard, generation, due_at, scope, failures) VALUES ($1, $2, $3, $4, $5, 0)
        ON CONFLICT (session_id) DO UPDATE SET due_at = least(h.due_at, excluded.due_at),
-         scope = h.scope | excluded.scope, failures = 0`,
-      [sessionId, placeOf(sessionId), ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope]],
+         scope = h.scope | excluded.scope, failures = 0
+       RETURNING generation`,
+      [sessionId, placeOf(sessionId), generation, Math.ceil(now + lookAfter), SCOPES[scope]],
     )
+    if (row?.generation === generation) this.#wrote(sessionId, generation)
   }
 
   /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
@@ -157,12 +167,12 @@ export class Hints {
       [key, generation],
     )
     const since = this.#since.get(key)
-    if (cleared > 0 || since === undefined) return
-    const { due_at, scope, seen_stream, seen_webhook, seen_poll } = since
+    if (cleared > 0 || !since?.hints) return
+    const { due_at, scope, seen_stream, seen_webhook, seen_poll } = since.hints
     // Unless another process added one meanwhile, of which nothing is known here: then all of the hint stays.
     await queries.change(
       `UPDATE sidecar.hints SET due_at = $2, scope = $3, failures = 0, seen_stream = $4, seen_webhook = $5, seen_poll = $6
-       WHERE session_id = $1 AND generation = $7::bigint AND other_generation IN ($8::bigint, $9::bigint)`,
+       WHERE session_id = $1 AND generation = $7::bigint AND other_generation IN (0, $8::bigint, $9::bigint)`,
       [
         key,
         due_at,
@@ -193,9 +203,9 @@ export class Hints {
     const [generation, other] = this.#before.get(key) ?? [claim.generation, 0]
     await queries.change(
       `UPDATE sidecar.hints SET due_at = $1 WHERE session_id = $2 AND generation = $3::bigint
-         AND (generation = $4::bigint OR other_generation IN ($4::bigint, $5::bigint))`,
+         AND (generation = $4::bigint OR other_generation IN (0, $4::bigint, $5::bigint))`,
       [
-        Math.ceil(Math.min(dueAt, since?.due_at ?? Infinity)),
+        Math.ceil(Math.min(dueAt, since?.hints?.due_at ?? Infinity)),
         key,
         since?.generation ?? generation,
         generation,
