@@ -86,6 +86,10 @@ function unordered(values: readonly unknown[]): unknown[] {
 class Steps {
   readonly #random
   #seq = 0
+  /** Frames may have been held: they are stored later, so the log is no longer in the order of seq. */
+  #held = false
+  /** The session of each frame, by its seq. */
+  readonly #sessions: string[] = []
 
   constructor(seed: number) {
     this.#random = seededRandom(seed)
@@ -111,10 +115,12 @@ class Steps {
         at,
         seen: this.#below(2) === 0 ? {} : { poll: at },
       })
-    // Some are known already.
-    const seq = this.#below(3) === 0 ? 1 + this.#below(this.#seq + 1) : ++this.#seq
+    // Some are known already. A seq is that of one frame, so the log has them in the order of their seq.
+    const seq = 1 + (this.#below(3) === 0 ? this.#below(this.#seq + 1) : this.#seq)
+    if (seq > this.#seq) this.#sessions[this.#seq++] = session
     const type = this.#one(['agent.message', 'agent.text', 'turn.ended'])
-    return frameFact(seq, session, { at, type, turnId: this.#one([null, ...TURNS]) })
+    const turnId = this.#one([null, ...TURNS])
+    return frameFact(seq, this.#sessions[seq - 1] ?? session, { at, type, turnId })
   }
 
   #hint(): Hint {
@@ -225,6 +231,7 @@ class Steps {
     const hints = this.#some(3, () => this.#hint())
     const cursor = this.#one([undefined, String(this.#below(this.#seq + 2))])
     const scoped = this.#below(4) === 0
+    this.#held ||= scoped
     const owners = scoped
       ? this.#some(2, () => ({
           sessionId: this.#one(SESSIONS),
@@ -365,7 +372,15 @@ class Steps {
       ['retry dry', (side) => side.store.operator.retry({ dryRun: true })],
       ['replay at', (side) => side.store.operator.replay(handler, { at })],
       ['replay seq', (side) => side.store.operator.replay(handler, { seq })],
-      ['prune', (side) => side.store.log.prune(side.clock.now() - at)],
+      [
+        'prune',
+        async (side) => {
+          // A tool host releases a call when it ends, and so before it is pruned.
+          for (const [id, { lease }] of side.calls) await side.store.calls.release(id, lease)
+          side.calls.clear()
+          return await side.store.log.prune(side.clock.now() - at)
+        },
+      ],
       [
         'missed',
         (side) => side.store.log.missed({ stream: new Set(['turn.completed']) }, side.clock.now() - at),
@@ -395,7 +410,7 @@ class Steps {
     const limit = 1 + this.#below(30)
     const order = this.#one(['asc', 'desc'] as const)
     const status = this.#one(['pending', 'delivered', 'dead'] as const)
-    const seq = String(this.#below(this.#seq + 1))
+    const seq = this.#held ? '0' : String(this.#below(this.#seq + 1))
     return this.#one<Step>([
       ['facts', ({ store: { read } }) => read.facts({ limit, order, ...one })],
       ['facts of a type', ({ store: { read } }) => read.facts({ limit, order, type: 'agent.text' })],
