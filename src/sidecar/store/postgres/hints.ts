@@ -65,12 +65,15 @@ export class Hints {
         sorted.map(([, row]) => row.seen_poll),
       ],
     )
-    for (const [index, [key, row]] of sorted.entries()) {
-      if (!this.#claims.has(key)) continue
-      const hints = this.#since.get(key)?.hints ?? row
-      join(hints, row)
-      this.#since.set(key, { generation: first + index, hints })
-    }
+    for (const [index, [key, row]] of sorted.entries()) this.#wrote(key, first + index, row)
+  }
+
+  /** This process wrote the row of a key: it made the row, or added `hints` to it. */
+  #wrote(key: string, generation: number, hints: Since | null): void {
+    if (!this.#claims.has(key)) return
+    const before = this.#since.get(key)?.hints ?? null
+    if (before !== null && hints !== null) join(before, hints)
+    this.#since.set(key, { generation, hints: before ?? hints })
   }
 
   async claim(queries: Queries, room: number, now: number): Promise<HintedSession[]> {
@@ -120,13 +123,7 @@ export class Hints {
        VALUES ($1, $2, $3, $4, $5, $6, 0) ON CONFLICT (session_id) DO NOTHING`,
       [sessionId, placeOf(sessionId), generation, Math.floor(now + HELD_DELAY), SCOPES.session, at],
     )
-    if (added > 0) this.#wrote(sessionId, generation)
-  }
-
-  /** This process made the row of a key. */
-  #wrote(key: string, generation: number): void {
-    if (!this.#claims.has(key)) return
-    this.#since.set(key, { generation, hints: this.#since.get(key)?.hints ?? null })
+    if (added > 0) this.#wrote(sessionId, generation, null)
   }
 
   /** Removes the hint of a session that is no longer read. */
@@ -152,7 +149,7 @@ export class Hints {
        RETURNING generation`,
       [sessionId, placeOf(sessionId), generation, Math.ceil(now + lookAfter), SCOPES[scope]],
     )
-    if (row?.generation === generation) this.#wrote(sessionId, generation)
+    if (row?.generation === generation) this.#wrote(sessionId, generation, null)
   }
 
   /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
