@@ -5,7 +5,7 @@ import { newCall, type Call, type CallRoom, type ClaimedCall } from '../../src/c
 import type { Hint } from '../../src/core/hint.ts'
 import type { HintedSession, Reading, Store } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
-import { turnFact } from '../support/fact.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
 import { migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { folder, openStore } from './database.ts'
 import { it, tablesOf } from './engines.ts'
@@ -176,6 +176,47 @@ describe('hints', () => {
     await store.hints.defer(claimed, 2000)
     await clock.advance(1999)
     expect(await store.hints.claim(1)).toEqual([])
+  })
+
+  it('that a reading made for a later look can be deferred', async () => {
+    const { store } = await openStore()
+    await store.log.commit({ hints: [hint()] })
+    const claimed = await claimOne(store)
+    await store.log.commit({
+      readings: [reading(null, { hint: { claim: claimed.claim, lookAfter: 700, scope: 'session' } })],
+    })
+    await store.hints.defer(claimed, 2000)
+    await release(store, claimed)
+    expect(await store.hints.nextDue()).toBe(2000)
+  })
+
+  it('that a held frame made while its session is read can be deferred', async () => {
+    const { store } = await openStore()
+    await store.log.commit({ hints: [hint()] })
+    const claimed = await claimOne(store)
+    await store.log.commit({
+      readings: [reading(null, { hint: { claim: claimed.claim, lookAfter: null, scope: 'session' } })],
+    })
+    await store.log.commit({ facts: [frameFact(1, 'ses_1')], scoped: true })
+    await store.hints.defer(claimed, 2000)
+    await release(store, claimed)
+    expect(await store.hints.nextDue()).toBe(2000)
+  })
+
+  it('of a session that an earlier process hinted at can be deferred after a reading', async () => {
+    const path = join(folder(), 'store.db')
+    const before = await openStore({ path })
+    await before.store.log.commit({ hints: [hint()] })
+    await before.store.close()
+    const { store } = await openStore({ path })
+    await store.log.commit({ hints: [hint({ channel: 'webhook' })] })
+    const claimed = await claimOne(store)
+    await store.log.commit({
+      readings: [reading(null, { hint: { claim: claimed.claim, lookAfter: 700, scope: 'session' } })],
+    })
+    await store.hints.defer(claimed, 2000)
+    await release(store, claimed)
+    expect(await store.hints.nextDue()).toBe(2000)
   })
 
   it('for a sweep stay when another wish came meanwhile', async () => {
