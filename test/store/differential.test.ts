@@ -55,6 +55,11 @@ class Side {
       if (claimed) this.lanes.set(`${lane.handler} ${lane.key}`, lane)
     return committed
   }
+
+  async releaseCalls(): Promise<void> {
+    for (const [id, { lease }] of this.calls) await this.store.calls.release(id, lease)
+    this.calls.clear()
+  }
 }
 
 type Step = [name: string, run: (side: Side) => Promise<unknown>]
@@ -85,14 +90,18 @@ function unordered(values: readonly unknown[]): unknown[] {
 /** Draws steps; what they do depends on nothing but what is drawn. */
 class Steps {
   readonly #random
-  #seq = 0
   /** Frames may have been held: they are stored later, so the log is no longer in the order of seq. */
   #held = false
-  /** The session of each frame, by its seq. */
+  /** The session of each frame: that of seq 1 is the first. */
   readonly #sessions: string[] = []
 
   constructor(seed: number) {
     this.#random = seededRandom(seed)
+  }
+
+  /** The greatest seq of all frames. */
+  get #seq(): number {
+    return this.#sessions.length
   }
 
   #below(limit: number): number {
@@ -115,12 +124,12 @@ class Steps {
         at,
         seen: this.#below(2) === 0 ? {} : { poll: at },
       })
-    // Some are known already. A seq is that of one frame, so the log has them in the order of their seq.
-    const seq = 1 + (this.#below(3) === 0 ? this.#below(this.#seq + 1) : this.#seq)
-    if (seq > this.#seq) this.#sessions[this.#seq++] = session
+    // Some are known already: a seq belongs to one session, as in the service.
+    const before = this.#below(3) === 0 ? this.#below(this.#seq + 1) : this.#seq
+    const owner = (this.#sessions[before] ??= session)
     const type = this.#one(['agent.message', 'agent.text', 'turn.ended'])
     const turnId = this.#one([null, ...TURNS])
-    return frameFact(seq, this.#sessions[seq - 1] ?? session, { at, type, turnId })
+    return frameFact(before + 1, owner, { at, type, turnId })
   }
 
   #hint(): Hint {
@@ -353,8 +362,7 @@ class Steps {
       [
         'release calls',
         async (side) => {
-          for (const [id, { lease }] of side.calls) await side.store.calls.release(id, lease)
-          side.calls.clear()
+          await side.releaseCalls()
           return await side.store.calls.nextDue(ROOM)
         },
       ],
@@ -376,8 +384,7 @@ class Steps {
         'prune',
         async (side) => {
           // A tool host releases a call when it ends, and so before it is pruned.
-          for (const [id, { lease }] of side.calls) await side.store.calls.release(id, lease)
-          side.calls.clear()
+          await side.releaseCalls()
           return await side.store.log.prune(side.clock.now() - at)
         },
       ],
