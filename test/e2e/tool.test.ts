@@ -64,26 +64,29 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
 
   // 300 runs, one at a time, take 10 s with a quiet database and more than a minute with a busy disk. A test that times out
   // is not stopped: it slows the tests after it, whose deadlines are of one second.
-  const many = { timeout: 240_000 }
-  test('however many calls wait for a tool that is slow, the other tools are run', many, async () => {
-    await using rig = await open({
-      tools: { lookup_order: { concurrency: 1, timeout: '19s' }, check_stock: {} },
-    })
-    const { client, app } = rig
-    const { promise: over, resolve: end } = Promise.withResolvers<object>()
-    app.run = ({ call }) => (call.name === 'lookup_order' ? over : { body: 'in stock' })
-    const waiting = Array.from({ length: 300 }, (_, n) => `call lookup_order {"n":${n}}`)
-    await client.start(waiting.join(' & '))
-    await until(
-      'a backlog of calls',
-      async () => (await rig.list('/api/calls?state=received')).length === 299,
-    )
-    const other = await client.start('call check_stock {}')
-    await rig.event('turn.settled', ({ session_id: id }) => id === other)
-    expect(app.runs.map(({ call }) => call.name)).toEqual(['lookup_order', 'check_stock'])
-    end({})
-    await assertWhole(rig, { tools: ['lookup_order', 'check_stock'] })
-  })
+  test(
+    'however many calls wait for a tool that is slow, the other tools are run',
+    { timeout: 240_000 },
+    async () => {
+      await using rig = await open({
+        tools: { lookup_order: { concurrency: 1, timeout: '19s' }, check_stock: {} },
+      })
+      const { client, app } = rig
+      const { promise: over, resolve: end } = Promise.withResolvers<object>()
+      app.run = ({ call }) => (call.name === 'lookup_order' ? over : { body: 'in stock' })
+      const many = Array.from({ length: 300 }, (_, n) => `call lookup_order {"n":${n}}`)
+      await client.start(many.join(' & '))
+      await until(
+        'a backlog of calls',
+        async () => (await rig.list('/api/calls?state=received')).length === 299,
+      )
+      const other = await client.start('call check_stock {}')
+      await rig.event('turn.settled', ({ session_id: id }) => id === other)
+      expect(app.runs.map(({ call }) => call.name)).toEqual(['lookup_order', 'check_stock'])
+      end({})
+      await assertWhole(rig, { tools: ['lookup_order', 'check_stock'] })
+    },
+  )
 
   test('a request is signed and says whose call it is', async () => {
     await using rig = await open()
