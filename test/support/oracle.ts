@@ -22,8 +22,11 @@ export interface OracleOptions {
   restored?: boolean
 }
 
-/** How long nothing more may be delivered while something disagrees, milliseconds: to be slow is no fault. */
-const PATIENCE = 15_000
+/**
+ * How long nothing more may be delivered while something disagrees, milliseconds: to be slow is no fault. On PostgreSQL a
+ * killed process keeps its leases for 15 s, and the next one begins only then.
+ */
+const PATIENCE = 30_000
 
 /** Facts of states that pass: the service does not show them afterwards (src/sidecar/README.md, Facts). */
 const PASSING = /^(session\.(working|idle|requires_action|failed)|action\.|call\.)/
