@@ -91,14 +91,25 @@ export function streamFactId(seq: string, sessionId: string | null): string {
   return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
 
-/** Every frame needs the tag of its session, which is a hash; a few thousand tags are cached. */
+/**
+ * The ids of stream facts with this seq: from `from`, before `to`. Only the session, which is at the end of the id, is open.
+ * The interface gives each seq to one frame.
+ */
+export function streamFactIds(seq: string): { from: string; to: string } {
+  const from = streamFactId(seq, null).slice(0, -TAG)
+  // The character after `_`.
+  return { from, to: from.slice(0, -1) + '`' }
+}
+
+/** Every frame needs the tag of its session, a hash of TAG characters; a few thousand tags are cached. */
+const TAG = 10
 const TAGS_KEPT = 4096
 const tags = new Map<string, string>()
 
 function sessionTag(sessionId: string): string {
   let tag = tags.get(sessionId)
   if (tag === undefined) {
-    tag = digest(sessionId, 10)
+    tag = digest(sessionId, TAG)
     if (tags.size >= TAGS_KEPT) tags.clear()
     tags.set(sessionId, tag)
   }
@@ -108,17 +119,6 @@ function sessionTag(sessionId: string): string {
 /** The id of a transcript fact that came from an item. */
 export function itemFactId(sessionId: string, itemId: string): string {
   return `${PREFIX}i_${digest(`item\0${sessionId}\0${itemId}`, 24)}`
-}
-
-/** The id of a transient event, never used again. It is shorter than an id with a digest, so the two never collide. */
-export function transientId(at: number, nth: number): string {
-  return `${PREFIX}t_${at.toString(36)}_${nth.toString(36)}`
-}
-
-const TRANSIENT_ID = /^evt_t_[0-9a-z]{1,9}_[0-9a-z]{1,9}$/
-
-export function isTransientId(id: string): boolean {
-  return TRANSIENT_ID.test(id)
 }
 
 /** The id of a state fact, from its type and natural key (src/sidecar/README.md, Facts). */

@@ -22,8 +22,11 @@ export interface StoreReader {
     status?: string | undefined
     text?: string | undefined
   }): Promise<Listed<SessionRecord>>
-  /** The position in the log after which the frames after `seq` follow, whether that frame is stored or not. */
-  placeOf(seq: string): Promise<number>
+  /**
+   * The position of the frame with `seq`; if that frame is not stored, the position of the nearest frame before it. Frames
+   * of a session that had to be read first (`scope`) are behind frames with a higher seq.
+   */
+  placeOf(seq: string): Promise<{ pos: number; stored: boolean }>
   /**
    * The stream's frames after a position, in order. One call scans a part of the log, so a page may
    * be empty with more to come. `next`: the position up to which the log was scanned.

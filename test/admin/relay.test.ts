@@ -102,6 +102,28 @@ test('a cursor that is not in the log gives everything after the nearest', async
   expect(between.ids.slice(0, 2)).toEqual(['20', '9007199254740000'])
 })
 
+test('a cursor gives frames that were held for a time, which are behind frames with a higher seq', async () => {
+  const { base, stream } = await open([1])
+  await using live = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => live.retry)
+  await stream([2, 6, 7], 's-b')
+  await live.has(3)
+  // The session of these frames is read only now.
+  await stream([3, 5])
+  await using after7 = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '7' })
+  await using after3 = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '3' })
+  await using after2 = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '2' })
+  await Promise.all([after7.has(2), after3.has(1), after2.has(4)])
+  // A frame with a lower seq may also come directly after the replay.
+  await stream([4], 's-c')
+  await stream([8], 's-b')
+  await Promise.all([live.has(7), after7.has(4), after3.has(3), after2.has(6)])
+  expect(live.ids).toEqual(['2', '6', '7', '3', '5', '4', '8'])
+  expect(after7.ids).toEqual(['3', '5', '4', '8'])
+  expect(after3.ids).toEqual(['5', '4', '8'])
+  expect(after2.ids).toEqual(['6', '7', '3', '5', '4', '8'])
+})
+
 test('one session has its own frames alone, facts of state and other sessions are in between', async () => {
   const world = await open([1])
   await world.stream([2], 's-b')

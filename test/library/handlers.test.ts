@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { isTransientId, itemFactId, stateFactId, streamFactId } from '../../src/core/fact.ts'
+import { itemFactId, stateFactId, streamFactId } from '../../src/core/fact.ts'
+import { isTransientId } from '../../src/core/transient.ts'
 import type { CallbackEvent, HandlerContext } from '../../src/core/handler.ts'
 import { transientFact } from '../../src/sidecar/deliver/transient.ts'
 import { createRouter } from '../../src/sidecar/library/handlers.ts'

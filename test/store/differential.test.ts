@@ -417,7 +417,8 @@ class Steps {
     const limit = 1 + this.#below(30)
     const order = this.#one(['asc', 'desc'] as const)
     const status = this.#one(['pending', 'delivered', 'dead'] as const)
-    const seq = this.#held ? '0' : String(this.#below(this.#seq + 1))
+    const seq = String(this.#below(this.#seq + 1))
+    const held = this.#held
     return this.#one<Step>([
       ['facts', ({ store: { read } }) => read.facts({ limit, order, ...one })],
       ['facts of a type', ({ store: { read } }) => read.facts({ limit, order, type: 'agent.text' })],
@@ -435,7 +436,14 @@ class Steps {
       ['open actions', ({ store: { read } }) => read.openActions({ limit })],
       ['functions', ({ store: { read } }) => read.functionsBeside(['refund'], limit)],
       ['counts', ({ store: { read } }) => read.counts()],
-      ['frames', async ({ store: { read } }) => read.frames({ after: await read.placeOf(seq), ...one })],
+      [
+        'frames',
+        async ({ store: { read } }) => {
+          const { pos, stored } = await read.placeOf(seq)
+          // What is nearest is open where frames are not in the order of seq.
+          return stored || !held ? { stored, ...(await read.frames({ after: pos, ...one })) } : { stored }
+        },
+      ],
       [
         'known',
         async ({ store: { resources } }) => {

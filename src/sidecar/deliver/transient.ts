@@ -1,5 +1,6 @@
-import { transientId, type StoredFact } from '../../core/fact.ts'
+import type { StoredFact } from '../../core/fact.ts'
 import type { TransientEvent } from '../../core/observer.ts'
+import { transientId } from '../../core/transient.ts'
 
 let made = 0
 

@@ -1,5 +1,5 @@
 import type { CallbackEvent, HandlerContext, ModuleHandler } from '../../core/handler.ts'
-import { isTransientId } from '../../core/fact.ts'
+import { isTransientId } from '../../core/transient.ts'
 import { compilePatterns, TYPE_PATTERN, type EventPattern } from '../../core/pattern.ts'
 import type { EventHandler, EventType } from './events.ts'
 import type { ToolDefinition } from './tool.ts'

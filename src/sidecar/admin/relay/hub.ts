@@ -24,10 +24,10 @@ export interface Reader {
   cut(reason: string): void
 }
 
-/** What a reader already has: frames up to here are not sent again. */
+/** What a reader already has: frames up to here are not sent again. `seq` null: the position says all. */
 export interface Start {
   pos: number
-  seq: string
+  seq: string | null
 }
 
 /** Sends each frame, encoded once, to every reader that wants it. A slow reader delays no other. */
@@ -170,6 +170,6 @@ function view(frames: readonly RelayFrame[], sessionId: string | null, transient
   return { bytes: Buffer.concat(wanted), count: wanted.length }
 }
 
-function isAfter(place: Start, { pos, seq }: Start): boolean {
-  return place.pos > pos && isBefore(seq, place.seq)
+function isAfter(place: { pos: number; seq: string }, { pos, seq }: Start): boolean {
+  return place.pos > pos && (seq === null || isBefore(seq, place.seq))
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../std/ports.ts'
 import { isBefore } from '../../../core/seq.ts'
+import type { StoredFact } from '../../../core/fact.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import { factFrame, stopFrame } from './frame.ts'
 import type { Hub, Reader } from './hub.ts'
@@ -35,13 +36,16 @@ export async function replay(
 ): Promise<'live' | 'limit' | 'left'> {
   const { hub, store, clock, onSent } = parts
   const session = reader.sessionId === null ? {} : { sessionId: reader.sessionId }
-  let pos = await store.placeOf(cursor)
+  const place = await store.placeOf(cursor)
+  let { pos } = place
+  // A stored frame went out after all frames before it. Frames of another log may have lower seqs than the cursor.
+  const isUnseen = ({ seq }: StoredFact): boolean => seq !== null && (place.stored || isBefore(cursor, seq))
   let last = cursor
   let sent = 0
   while (!reader.closed) {
     const published = hub.lastPos
     const { frames, next, more } = await store.frames({ after: pos, ...session })
-    const unseen = frames.filter(({ seq }) => seq !== null && isBefore(cursor, seq))
+    const unseen = frames.filter(isUnseen)
     const page = unseen.slice(0, REPLAYED - sent)
     sent += page.length
     last = page.at(-1)?.seq ?? last
@@ -59,7 +63,7 @@ export async function replay(
     // Frames that were published during this read may be after what it returned; earlier ones are in it, or were
     // pruned.
     if (!more && hub.lastPos <= Math.max(pos, published)) {
-      hub.join(reader, { pos, seq: last })
+      hub.join(reader, { pos, seq: place.stored ? null : last })
       return 'live'
     }
     await new Promise<void>((resolve) => clock.soon(resolve))

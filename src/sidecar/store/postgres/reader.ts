@@ -1,6 +1,6 @@
 import type { StoreCounts } from '../../../core/counts.ts'
 import { parseDeliveryId } from '../../../core/delivery.ts'
-import type { StoredFact } from '../../../core/fact.ts'
+import { streamFactIds, type StoredFact } from '../../../core/fact.ts'
 import type { OpenFunction, StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { objectOf } from '../../../std/depth.ts'
@@ -87,8 +87,14 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
       return row === null ? null : factOf(row)
     },
     async placeOf(seq) {
+      const { from, to } = streamFactIds(seq)
+      const [stored] = await queries.rows<{ pos: number }>(
+        'SELECT pos FROM sidecar.facts WHERE id >= $1 AND id < $2 AND seq = $3',
+        [from, to, seq],
+      )
+      if (stored !== undefined) return { pos: stored.pos, stored: true }
       const { low: lowest, high: highest } = await ends()
-      if (lowest === null || highest === null) return 0
+      if (lowest === null || highest === null) return { pos: 0, stored: false }
       let [low, high] = [lowest - 1, highest]
       while (low < high) {
         const middle = Math.ceil((low + high) / 2)
@@ -99,7 +105,7 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
         if (frame === undefined || isBefore(seq, frame.seq)) high = middle - 1
         else low = frame.pos
       }
-      return low
+      return { pos: low, stored: false }
     },
     async frames({ after, sessionId }) {
       const last = (await ends()).high ?? 0

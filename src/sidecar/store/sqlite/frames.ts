@@ -1,4 +1,4 @@
-import type { StoredFact } from '../../../core/fact.ts'
+import { streamFactIds, type StoredFact } from '../../../core/fact.ts'
 import { isBefore } from '../../../core/seq.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
@@ -10,11 +10,14 @@ const STRETCH = 2048
 /** Characters of frames that one question gives, about: what a slow reader makes us hold. */
 const CHARACTERS = 256 * 1024
 
-/** The log read as the stream that it came from. Seqs ascend with places, since they are stored as they come. */
+/** The log read as the stream that it came from. Seqs ascend with positions, except where frames were held for a time. */
 export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'> {
   const ends = db.prepare<[], { first: number | null; last: number | null }>(
     'SELECT (SELECT min(pos) FROM facts) AS first, (SELECT max(pos) FROM facts) AS last',
   )
+  const byId = db
+    .prepare<[string, string, string], number>('SELECT pos FROM facts WHERE id >= ? AND id < ? AND seq = ?')
+    .pluck()
   const nextFrame = db.prepare<[number], { pos: number; seq: string }>(
     'SELECT pos, seq FROM facts WHERE pos >= ? AND seq IS NOT NULL ORDER BY pos LIMIT 1',
   )
@@ -30,8 +33,11 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
 
   return {
     async placeOf(seq) {
+      const { from, to } = streamFactIds(seq)
+      const pos = byId.get(from, to, seq)
+      if (pos !== undefined) return { pos, stored: true }
       const { first, last } = ends.get() ?? { first: null, last: null }
-      if (first === null || last === null) return 0
+      if (first === null || last === null) return { pos: 0, stored: false }
       let [low, high] = [first - 1, last]
       while (low < high) {
         const middle = Math.ceil((low + high) / 2)
@@ -39,7 +45,7 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
         if (frame === undefined || isBefore(seq, frame.seq)) high = middle - 1
         else low = frame.pos
       }
-      return low
+      return { pos: low, stored: false }
     },
     async frames({ after, sessionId }) {
       const last = ends.get()?.last ?? 0
