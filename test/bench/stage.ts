@@ -26,6 +26,15 @@ export interface SubjectOptions {
   store?: string
 }
 
+export interface Frames {
+  /** Sent to a client that connects with a cursor; by default they are sent on command. */
+  replay?: boolean
+  /** The lowest seq, 1 by default. */
+  first?: number
+  /** Sessions of the service that ended long ago; none by default. */
+  oldSessions?: number
+}
+
 /** The bench's own service and application, and either side that goes between them. */
 export class Stage {
   readonly source: Child
@@ -50,13 +59,10 @@ export class Stage {
     return new Stage(bench, source, receiver, service, handler)
   }
 
-  /**
-   * Makes `count` frames ready, with seqs from `first`: to be sent on command, or as the replay for
-   * a client that connects with a cursor.
-   */
-  async load(count: number, { replay = false, first = 1, oldSessions = 0 } = {}): Promise<void> {
-    await this.source.do('load', { frames: count, replay, first, oldSessions })
-    await this.receiver.do('expect', { frames: count, first })
+  /** Prepares frames, as `loadFrames`, and a receiver that expects them. */
+  async load(count: number, frames: Frames = {}): Promise<void> {
+    await loadFrames(this.source, count, frames)
+    await this.receiver.do('expect', { frames: count, first: frames.first ?? 1 })
   }
 
   async startSubject(
@@ -117,6 +123,15 @@ export class Stage {
     if (repeats > 0) throw new Error(`${repeats} callbacks came again though nothing had failed`)
     return lastAt
   }
+}
+
+/** Prepares `count` frames in `source`. */
+export async function loadFrames(
+  source: Child,
+  count: number,
+  { replay = false, first = 1, oldSessions = 0 }: Frames = {},
+): Promise<void> {
+  await source.do('load', { frames: count, replay, first, oldSessions })
 }
 
 /** Waits until the stream of `service` has a reader. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Child } from '../child.ts'
 import type { Scenario } from '../scenario.ts'
-import { connected, PATIENCE } from '../stage.ts'
+import { connected, loadFrames, PATIENCE } from '../stage.ts'
 
 const NAME = 'emulator-stream'
 const EVENTS = 100_000
@@ -36,7 +36,7 @@ export const emulatorStream: Scenario = {
         )
       },
       async baseline() {
-        await source.do('load', { frames: count, first: 1, replay: false })
+        await loadFrames(source, count)
         return await rate(source, bare, 'svc_pat_bench', count, () => source.do('send', undefined, PATIENCE))
       },
     }

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { Child } from '../child.ts'
 import type { Figures } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
-import { connected, PATIENCE } from '../stage.ts'
+import { connected, loadFrames, PATIENCE } from '../stage.ts'
 import { Subject } from '../subject.ts'
 
 const NAME = 'relay'
@@ -28,7 +28,7 @@ export const relay: Scenario = {
     const source = bench.use(await Child.fork('source'))
     const service = await source.ask('address', Type.String())
     const run = async (readers: number): Promise<Figures> => {
-      await source.do('load', { frames: count, first: 1, replay: false })
+      await loadFrames(source, count)
       await using subject = await Subject.start(bench.folder(), {
         service: { base_url: service, token: 'svc_pat_bench' },
       })
