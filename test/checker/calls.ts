@@ -44,16 +44,19 @@ function disagreement(row: LedgerCall, { open, answered, refused, notDelivered }
 }
 
 /**
- * I3 and I4: one key and one body for the answer to a call, and after a refused output its error, once and for all.
+ * I3 and I4: one key and one body for the answer to a call, and after a refused output its error, once and for all. An
+ * output that the network delays may arrive after the error: what was sent first counts as first.
  * `keyed`: whether the service takes keys; without them it must not accept the same thing twice.
  */
 export function answers(postings: readonly Posting[], keyed = true): Fault[] {
   const faults: Fault[] = []
-  const before = new Map<string, Posting>()
-  for (const posting of postings) {
+  const before = new Map<string, Posting[]>()
+  const inOrder = postings.toSorted((a, b) => (a.times?.sent ?? 0) - (b.times?.sent ?? 0))
+  for (const posting of inOrder) {
     const { call_id: id, kind, text, key } = posting
-    const last = before.get(id)
-    before.set(id, posting)
+    const earlier = before.get(id) ?? []
+    const last = earlier.at(-1)
+    before.set(id, [...earlier, posting])
     if (keyed && key === null) faults.push({ invariant: 'I3', message: `${id} was answered without a key` })
     if (last === undefined) continue
     const same = last.kind === kind && last.text === text
@@ -61,13 +64,18 @@ export function answers(postings: readonly Posting[], keyed = true): Fault[] {
       faults.push({ invariant: 'I3', message: `${id} was answered under ${last.key} and ${key}` })
     if (same && !keyed && isAccepted(last) && isAccepted(posting))
       faults.push({ invariant: 'I3', message: `the service accepted the same answer twice: ${id}` })
-    const refused = last.status !== null && last.status >= 400 && last.status < 500
-    if (!same && !(last.kind === 'output' && kind === 'error' && refused))
+    if (!same && !(last.kind === 'output' && kind === 'error' && isRefused(last, posting)))
       faults.push({ invariant: 'I4', message: `${id} was answered with "${last.text}", then with "${text}"` })
     if (!same && keyed && last.key === key)
       faults.push({ invariant: 'I3', message: `${id} was answered in two ways under ${key}` })
   }
   return faults
+}
+
+/** Whether the service had refused an output when its error was sent. */
+function isRefused({ status, times }: Posting, error: Posting): boolean {
+  const refused = status !== null && status >= 400 && status < 500
+  return refused && (times === null || error.times === null || times.arrived <= error.times.sent)
 }
 
 function isAccepted({ status }: Posting): boolean {

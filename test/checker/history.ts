@@ -80,6 +80,8 @@ export interface Posting {
   text: string
   key: string | null
   status: number | null
+  /** When it was sent and when it arrived, on one clock; null: only the order of arrivals is known. */
+  times: { sent: number; arrived: number } | null
 }
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead'

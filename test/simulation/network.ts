@@ -130,7 +130,7 @@ export class Network {
     else if (fault !== 'lost') {
       // What is on its way arrives, also when the sender is no more.
       agenda.in(this.#wayOf(fault), () => {
-        if (asked !== null) answer(host.serve(asked, request))
+        if (asked !== null) answer(host.serve(asked, request, { sent }))
         else if (toService) answer({ status: 404, headers: {}, body: '', truncated: false })
         else app.serve(name, request, life, answer)
       })
@@ -173,7 +173,7 @@ export class Network {
       )
     } else if (fault !== 'lost') {
       agenda.in(this.#wayOf(fault), () => {
-        const reply = host.serve(asked, request, life.alive)
+        const reply = host.serve(asked, request, { sent, lives: life.alive })
         if (settled || !life.alive) return
         // What happens from now on is in the stream, however late its head arrives; nothing arrives before it.
         let headed = false

@@ -122,6 +122,7 @@ function calls(
         text: String(output ?? error),
         key,
         status: null,
+        times: null,
       })),
       postings.some(({ idempotency_key: key }) => key !== null),
     ),

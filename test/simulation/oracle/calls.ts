@@ -7,6 +7,7 @@ import {
   type ServiceCall,
 } from '../../checker/history.ts'
 import { TOOLS } from '../scenario.ts'
+import type { Posting as ServicePosting } from '../service/host.ts'
 import type { ModelCall } from '../service/state.ts'
 import type { Simulation } from '../simulation.ts'
 
@@ -52,9 +53,10 @@ export function keyFaults({ host, state }: Simulation): Fault | null {
   return firstFault(() => answers(effects.map(postingOf), keyed))
 }
 
-function postingOf({ operation, body, key, status }: Simulation['host']['postings'][number]): Posting {
-  if (operation === 'message') return { call_id: body, kind: 'output', text: body, key, status }
+function postingOf({ operation, body, key, status, sent, at }: ServicePosting): Posting {
+  const times = { sent, arrived: at }
+  if (operation === 'message') return { call_id: body, kind: 'output', text: body, key, status, times }
   const given = JSON.parse(body) as { call_id: string; output?: string; error?: string }
   const kind = given.output === undefined ? 'error' : 'output'
-  return { call_id: given.call_id, kind, text: String(given[kind]), key, status }
+  return { call_id: given.call_id, kind, text: String(given[kind]), key, status, times }
 }

@@ -10,6 +10,8 @@ import type { ServiceState } from './state.ts'
 
 /** What the service saw of one request that had an effect, or should have. */
 export interface Posting {
+  /** True times at which it was sent and arrived. */
+  sent: number
   at: number
   operation: 'answer' | 'message' | 'create webhook'
   callId: string | null
@@ -58,8 +60,12 @@ export class ServiceHost {
     return this.#api.ask(request.method, new URL(request.url), request.body?.toString())
   }
 
-  /** `lives`: the process that sent it is still there. */
-  serve(asked: Asked, request: Pick<HttpRequest, 'headers' | 'body'>, lives = true): HttpReply {
+  /** `sent`: true time. `lives`: the process that sent it is still there. */
+  serve(
+    asked: Asked,
+    request: Pick<HttpRequest, 'headers' | 'body'>,
+    { sent, lives = true }: { sent: number; lives?: boolean },
+  ): HttpReply {
     const { operation } = asked
     const possible: Fault[] = ['bad_gateway', 'internal_error', 'directory']
     if (operation !== 'discover') possible.push('rate_limit')
@@ -68,7 +74,7 @@ export class ServiceHost {
     if (typeof asked.body['output'] === 'string') possible.push('project_limit')
     const fault = this.#sites.pass(`service ${operation}`, 'before', possible)
     const said = this.#gate(asked, request, { fault, lives }) ?? this.#act(asked, request)
-    this.#note(asked, request, said)
+    this.#note({ asked, request, sent, said })
     // It acted, and failed to say so.
     return this.#reply(fault === 'internal_error' ? refusal(500, 'internal_error') : said)
   }
@@ -116,12 +122,23 @@ export class ServiceHost {
     return absent.has('idempotency header') ? undefined : headers[idempotencyHeader.toLowerCase()]
   }
 
-  #note(asked: Asked, { headers, body }: Pick<HttpRequest, 'headers' | 'body'>, said: Said): void {
+  #note({
+    asked,
+    request: { headers, body },
+    sent,
+    said,
+  }: {
+    asked: Asked
+    request: Pick<HttpRequest, 'headers' | 'body'>
+    sent: number
+    said: Said
+  }): void {
     const { operation } = asked
     if (operation !== 'answer' && operation !== 'message' && operation !== 'create webhook') return
     const callId = asked.body['call_id']
     const reply = said.body
     this.postings.push({
+      sent,
       at: this.#agenda.now,
       operation,
       callId: typeof callId === 'string' ? callId : null,

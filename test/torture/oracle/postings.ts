@@ -25,5 +25,6 @@ function postingOf({ body, headers, status }: Passed, keyHeader: string): Postin
     text: String(given[kind]),
     key: String(headers[keyHeader] ?? ''),
     status,
+    times: null,
   }
 }
