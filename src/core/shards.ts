@@ -56,6 +56,10 @@ export interface ReplicaRecord {
   leads: boolean
   /** The number of shards that it owns. */
   shards: number
+  /** The highest epoch of its leases; null: it has none. */
+  epoch: number | null
+  /** Equal for equal configurations; null: an older version, which records none. */
+  configuration: string | null
   /** Milliseconds since its last heartbeat. */
   seenAgo: number
   /** By the wall clock of its machine. */

@@ -13,7 +13,7 @@ import { touch, type Message, type Session } from './session.ts'
 import { setStatus } from './status.ts'
 import { wakeWorkspace } from './sandbox.ts'
 import { settingsNow } from './settings.ts'
-import { newTurn, TurnEnd, type Turn } from './turn.ts'
+import { newTurn, TurnEnd } from './turn.ts'
 import type { World } from './world.ts'
 
 /**
@@ -74,7 +74,7 @@ export function endInterrupted(world: World, session: Session, run: Run): void {
   if (run.turn === null) {
     publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message } })
   } else {
-    endTurn(world, session, run, run.turn, new TurnEnd('failed', { code: 'workspace_reclaimed', message }))
+    endTurn(world, session, run, new TurnEnd('failed', { code: 'workspace_reclaimed', message }))
   }
   finish(world, session, run, true)
 }
@@ -137,7 +137,7 @@ async function runTurn(world: World, session: Session, run: Run, script: Script)
     if (!(reason instanceof TurnEnd)) throw reason
     end = reason
   }
-  endTurn(world, session, run, turn, completed ? null : end)
+  endTurn(world, session, run, completed ? null : end)
 }
 
 async function performAll(scene: Scene, { steps }: Script): Promise<void> {
@@ -151,7 +151,9 @@ async function performAll(scene: Scene, { steps }: Script): Promise<void> {
   }
 }
 
-function endTurn(world: World, session: Session, run: Run, turn: Turn, end: TurnEnd | null): void {
+function endTurn(world: World, session: Session, run: Run, end: TurnEnd | null): void {
+  const { turn } = run
+  if (turn === null) return
   dropActions(world, session)
   turn.status = end === null ? 'completed' : end.status
   turn.error = end?.error ?? null

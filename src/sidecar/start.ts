@@ -20,6 +20,7 @@ import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
 import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
+import { fingerprint, warnOfDifference } from './fingerprint.ts'
 import { shareBudget } from './holds.ts'
 import { createMaintenance, REPORTED_BY } from './maintain.ts'
 import { warnOfPast } from './past.ts'
@@ -73,8 +74,9 @@ export async function startAll(
   let draining = false
 
   let store: Store | null = null
+  const configuration = fingerprint(config, specs)
   const metrics = createMetrics({
-    version: VERSION,
+    build: { version: VERSION, configuration },
     store: () => opened(store).read,
     clock,
     log,
@@ -116,7 +118,7 @@ export async function startAll(
    */
   const lost = Promise.withResolvers<OperatorError>()
   let acknowledges = true
-  const ports = { clock, log, random, password: () => databasePassword }
+  const ports = { clock, log, random, password: () => databasePassword, fingerprint: configuration }
   const opening = await openStore(config, ports, observer, (error) => {
     acknowledges = false
     writes.lose(error)
@@ -171,6 +173,7 @@ export async function startAll(
     opening.shards.subscribe(relay)
   }
   shareBudget({ service, store: opening, clock, log })
+  warnOfDifference(opening.shards, log)
 
   void lost.promise.then(() => engine.webhooks.lose())
 

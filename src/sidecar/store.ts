@@ -17,6 +17,8 @@ export interface StorePorts {
   random: Random
   /** Of a database; read at each connection, since its file may change. */
   password: () => string | null
+  /** Of the configuration, for other replicas to compare. */
+  fingerprint: string
 }
 
 /**
@@ -25,7 +27,7 @@ export interface StorePorts {
  */
 export async function openStore(
   { store: { url }, service }: Config,
-  { clock, log, random, password }: StorePorts,
+  { clock, log, random, password, fingerprint }: StorePorts,
   observer: Observer,
   onLost: (error: StoreError) => void,
 ): Promise<Store> {
@@ -39,7 +41,12 @@ export async function openStore(
     const { openPostgresStore } = await import('./store/postgres/store.ts')
     const database = addressOf(url, password)
     const options = { database, clock, log, random, ...reports }
-    const appearance = { name: hostname(), version: VERSION, onRenewal: observer.leaseRenewed }
+    const appearance = {
+      name: hostname(),
+      version: VERSION,
+      configuration: fingerprint,
+      onRenewal: observer.leaseRenewed,
+    }
     return await openPostgresStore(options, {}, appearance)
   }
   const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))

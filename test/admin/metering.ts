@@ -23,7 +23,7 @@ export function startMetering(options: Partial<MetricsOptions> = {}): Metering {
   const log = memoryLog()
   const make = (more: Partial<MetricsOptions> = {}): Metrics =>
     createMetrics({
-      version: '1.2.3+build',
+      build: { version: '1.2.3+build', configuration: '0f' },
       store: () => store.read,
       clock: { steady: () => steady },
       log,

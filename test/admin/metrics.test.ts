@@ -13,7 +13,7 @@ afterEach(() => metering.store.close())
 
 /** Name, type and labels of each metric. Users build alerts on them: none is renamed or removed. */
 const CONTRACT = `
-build_info gauge version | api_requests_total counter operation,status_class | api_request_duration_seconds histogram operation
+build_info gauge version | configuration_info gauge fingerprint | api_requests_total counter operation,status_class | api_request_duration_seconds histogram operation
 api_retries_total counter code | api_rate_limit_remaining gauge bucket | stream_connected gauge
 stream_reconnects_total counter reason | stream_last_event_timestamp_seconds gauge | stream_events_total counter type
 stream_seq gauge | webhooks_received_total counter outcome | webhook_subscription_active gauge | facts_total counter type
@@ -216,7 +216,7 @@ it('does not keep a process alive', async () => {
     import { createMetrics } from ${JSON.stringify(new URL('../../src/sidecar/admin/metrics.ts', import.meta.url).href)}
     const log = { warn() {} }
     for (let i = 0; i < 3; i++) {
-      const metrics = createMetrics({ version: '1', store: () => { throw new Error('none') }, clock: { steady: () => 0 }, log, handlers: [], tools: [] })
+      const metrics = createMetrics({ build: { version: '1', configuration: '0f' }, store: () => { throw new Error('none') }, clock: { steady: () => 0 }, log, handlers: [], tools: [] })
       console.log((await metrics.scrape()).body.length > 1000)
     }`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', source], {

@@ -84,7 +84,7 @@ export async function startAdmin(
   const log = memoryLog()
   const asked: unknown[] = []
   const metrics = createMetrics({
-    version: '1.2.3',
+    build: { version: '1.2.3', configuration: '0f' },
     store: () => store.read,
     clock,
     log,

@@ -9,7 +9,7 @@ import { silentLog } from './log.ts'
 import { alerts, dashboard, DASHBOARD, expressions, ROOT, RULES } from './documents.ts'
 
 const { registry } = createMetrics({
-  version: '0',
+  build: { version: '0', configuration: '0f' },
   store: () => {
     throw new Error('nothing is scraped')
   },
@@ -55,6 +55,7 @@ describe('every metric named', () => {
       'session_sidecar_leader',
       'session_sidecar_shards_owned',
       'session_sidecar_lease_renewals_total',
+      'session_sidecar_configuration_info',
       'session_sidecar_stream_frames_unattributed_total',
       'session_sidecar_stream_last_event_timestamp_seconds',
       'session_sidecar_stream_seq',
@@ -115,6 +116,7 @@ describe('the alerts', () => {
       'StoreUnreadable',
       'NoLeader',
       'ShardsUnowned',
+      'ReplicasDiffer',
     ])
     const { tests } = parse(readFileSync(path.join(ROOT, 'test/pictures/alerts.yaml'), 'utf8')) as {
       tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[]

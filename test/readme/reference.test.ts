@@ -31,7 +31,7 @@ describe('the generated tables of the documents', () => {
 
   test('name every metric', () => {
     const { registry } = createMetrics({
-      version: '0',
+      build: { version: '0', configuration: '0f' },
       store: () => {
         throw new Error('nothing is scraped')
       },

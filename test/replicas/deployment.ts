@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { request as forward } from 'node:http'
 import path from 'node:path'
 import { request } from 'undici'
+import type { ConfigInput } from '../../src/index.ts'
 import type { Fields } from '../support/app.ts'
 import { freePort, listen, type Listening } from '../support/listen.ts'
 import { openDatabase } from '../support/postgres.ts'
@@ -70,13 +71,15 @@ export class Deployment implements AsyncDisposable {
     return this.replicas[this.#turn++ % Math.max(1, this.replicas.length)]?.webhooks ?? 0
   }
 
-  async add(): Promise<Replica> {
+  /** `more` stands in place of what the others have. */
+  async add(more: Partial<ConfigInput> = {}): Promise<Replica> {
     const name = `r${this.#made++}`
     const folder = path.join(this.rig.folder, name)
     await mkdir(folder)
     const webhooks = await freePort()
     const config = {
       ...this.rig.config,
+      ...more,
       webhooks: { ...this.rig.config.webhooks, listen: `127.0.0.1:${webhooks}` },
     }
     const program = this.#asProcess ? await asProcess(config, folder) : await inProcess(config)

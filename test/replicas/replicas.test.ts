@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { request } from 'undici'
+import { needsOf, rowsOf } from '../../src/cli/status/needs.ts'
+import { isObject } from '../../src/std/json.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { until } from '../support/until.ts'
-import { Deployment } from './deployment.ts'
+import { Deployment, type Replica } from './deployment.ts'
 
 /** Several sidecars on one PostgreSQL. */
 
@@ -82,6 +84,35 @@ describe('two replicas', () => {
     expect(count).toBeGreaterThan(8)
     await until('replayed deliveries', () => rig.app.delivered().length >= before + count)
   })
+})
+
+test('a replica with another configuration is reported by each replica', async () => {
+  await using deployment = await Deployment.open(2, { tools: TOOLS })
+  const report = async ({ admin, program }: Replica) => {
+    const status: unknown = await admin('GET', '/api/status')
+    if (!isObject(status)) throw new Error('no status')
+    const needs = needsOf({ status, handlers: [], actions: [], pending: [], now: 0 })
+    return {
+      self: rowsOf(status, 'replicas').find(({ self }) => self)?.['configuration'],
+      needs: needs.filter(({ text }) => text.includes('another configuration')).length,
+      warnings: program.lines.filter(({ message }) => message.includes('another configuration')).length,
+      metric: (await (await request(`${program.admin}/metrics`)).body.text()).match(
+        /session_sidecar_configuration_info\{fingerprint="([^"]+)"\} 1/,
+      )?.[1],
+    }
+  }
+  const [first, second] = await Promise.all(deployment.replicas.map(report))
+  expect(first).toEqual({ self: first?.metric, needs: 0, warnings: 0, metric: second?.metric })
+  const { handlers = [] } = deployment.rig.config
+  await deployment.add({ handlers: handlers.map((handler) => ({ ...handler, ordered: false })) })
+  await deployment.shared()
+  const reports = await until('three warnings', async () => {
+    const all = await Promise.all(deployment.replicas.map(report))
+    return all.every(({ warnings }) => warnings > 0) && all
+  })
+  expect(reports.map(({ needs }) => needs)).toEqual([1, 1, 1])
+  expect(reports.map(({ self }) => self === first?.self)).toEqual([true, true, false])
+  expect(reports.map(({ metric }) => metric)).toEqual(reports.map(({ self }) => self))
 })
 
 describe('three replicas', () => {

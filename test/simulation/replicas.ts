@@ -240,8 +240,8 @@ export class SharedStore {
     const { now } = this.#parts.agenda
     const rows = [...this.#replicas].filter(([, { fenced }]) => !fenced)
     const leader = this.#leases.get(LEADER)?.owner
-    const owned = (id: string): number =>
-      [...this.#leases.values()].filter(({ owner }) => owner === id).length
+    const epochs = (id: string): number[] =>
+      [...this.#leases.values()].filter(({ owner }) => owner === id).map(({ epoch }) => epoch)
     return Promise.resolve(
       rows.map(([id, { number, seen, startedAt }]) => ({
         id,
@@ -249,7 +249,9 @@ export class SharedStore {
         version: '0',
         self: id === self,
         leads: id === leader,
-        shards: owned(id) - Number(id === leader),
+        shards: epochs(id).length - Number(id === leader),
+        epoch: epochs(id).toSorted((a, b) => b - a)[0] ?? null,
+        configuration: null,
         seenAgo: now - seen,
         startedAt,
       })),

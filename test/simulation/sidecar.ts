@@ -167,7 +167,7 @@ async function unknown(face: Face, life: Life): Promise<void> {
 
 function metricsOf(store: Store, { handlers }: Scenario, clock: Clock, log: Log): Metrics {
   return createMetrics({
-    version: '0',
+    build: { version: '0', configuration: '0f' },
     store: () => store.read,
     clock,
     log,

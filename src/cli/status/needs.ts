@@ -35,6 +35,7 @@ export function needsOf(seen: Seen): Need[] {
     ...tokenNeeds(seen),
     ...storeNeeds(seen),
     ...holdNeeds(seen),
+    ...replicaNeeds(seen),
     ...channelNeeds(seen),
     ...seen.handlers.flatMap((handler) => handlerNeeds(handler, seen.now)),
     ...seen.handlers.flatMap((handler) => refusalNeeds(handler, seen)),
@@ -69,6 +70,16 @@ function holdNeeds({ status, now }: Seen): Need[] {
   if (until === null || until <= now) return []
   const text = `the service asked for no requests for another ${span(until - now)}`
   return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar continues then; callbacks continue now' }]
+}
+
+function replicaNeeds({ status }: Seen): Need[] {
+  const rows = rowsOf(status, 'replicas')
+  const own = rows.find((row) => row['self'] === true)?.['configuration']
+  const others = rows.filter(({ configuration }) => stringOf(configuration) !== null && configuration !== own)
+  if (stringOf(own) === null || others.length === 0) return []
+  const names = others.map((row) => field(row, 'name') || field(row, 'id')).join(', ')
+  const advice = 'give all replicas the same service.base_url, scope, channels, handlers and tools'
+  return [{ tone: 'warn', text: `another configuration than this replica: ${names}`, advice }]
 }
 
 function channelNeeds({ status, now }: Seen): Need[] {

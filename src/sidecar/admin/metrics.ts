@@ -16,7 +16,8 @@ import { storeMetrics } from './metrics/store.ts'
 import { toolMetrics } from './metrics/tools.ts'
 
 export interface MetricsOptions extends StateSources {
-  version: string
+  /** What runs: the version, and the fingerprint of its configuration. */
+  build: { version: string; configuration: string }
   /** Called at the first scrape, because the metrics exist before the store, which reports its commits to them. */
   store: () => Pick<StoreReader, 'counts' | 'handlers'>
   clock: Pick<Clock, 'steady'>
@@ -44,7 +45,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const read = createSnapshot(options)
   const shards = shardMetrics(meter)
   const snapshot = async (): Promise<Snapshot | null> => (shards.leads() ? await read() : null)
-  meter.gauges('build_info', 'The version that runs.', { version: [] }, async () => [[options.version, 1]])
+  meter.gauges('build_info', 'The version that runs.', { version: [] }, async () => [
+    [options.build.version, 1],
+  ])
+  meter.gauges(
+    'configuration_info',
+    'The fingerprint of the configuration: equal on all replicas.',
+    { fingerprint: [] },
+    async () => [[options.build.configuration, 1]],
+  )
   const observer: CountedObserver = {
     ...serviceMetrics(meter),
     ...channelMetrics(meter),

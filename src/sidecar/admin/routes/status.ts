@@ -41,6 +41,14 @@ const Status = component(
         self: Type.Boolean({ description: 'It is the one that answers.' }),
         leader: Type.Boolean(),
         shards: Type.Integer({ description: 'Shards of the sessions that it works on, of 64.' }),
+        epoch: nullable(
+          Type.Integer(),
+          'The highest of its leases. A lease that is taken gets a new, higher one.',
+        ),
+        configuration: nullable(
+          Type.String(),
+          'A fingerprint: equal for equal configurations. null: unknown.',
+        ),
         seen_seconds_ago: Type.Number({ description: 'Since its last heartbeat.' }),
         started_at: time(),
       }),

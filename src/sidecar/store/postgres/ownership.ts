@@ -28,6 +28,7 @@ export interface Introduction {
   id: string
   name: string
   version: string
+  configuration: string | null
   /** By the wall clock of this machine. */
   startedAt: number
 }
@@ -39,7 +40,7 @@ export interface Introduction {
  */
 export async function enter(
   queries: Queries,
-  { id, name, version, startedAt }: Introduction,
+  { id, name, version, configuration, startedAt }: Introduction,
 ): Promise<number> {
   const [row] = await queries.rows<{ number: number }>(
     `WITH old AS (
@@ -49,9 +50,10 @@ export async function enter(
      ), counted AS (
        INSERT INTO sidecar.commits VALUES ($1, 0)
      )
-     INSERT INTO sidecar.replicas (id, name, version, started_at, until) VALUES ($1, $2, $3, $4, clock_timestamp() + interval '15 s')
+     INSERT INTO sidecar.replicas (id, name, version, started_at, configuration, until)
+     VALUES ($1, $2, $3, $4, $5, clock_timestamp() + interval '15 s')
      RETURNING number`,
-    [id, name, version, startedAt],
+    [id, name, version, startedAt, configuration],
   )
   if (row === undefined) throw new Error('the process has no row')
   return row.number
@@ -197,10 +199,13 @@ export class Ownership implements LeaseTable {
   async replicas(): Promise<ReplicaRecord[]> {
     const rows = await this.#parts.database.rows<Omit<ReplicaRecord, 'self'>>(
       `SELECT r.id, r.name, r.version, r.started_at AS "startedAt",
-         EXISTS (SELECT 1 FROM sidecar.leases l WHERE l.owner = r.id AND l.shard = ${LEADER}) AS leads,
-         (SELECT count(*) FROM sidecar.leases l WHERE l.owner = r.id AND l.shard <> ${LEADER}) AS shards,
+         l.leads, l.shards, l.epoch, r.configuration,
          floor(extract(epoch FROM clock_timestamp() - r.seen) * 1000)::bigint AS "seenAgo"
-       FROM sidecar.replicas r WHERE NOT r.fenced ORDER BY r.number`,
+       FROM sidecar.replicas r, LATERAL (
+         SELECT coalesce(bool_or(shard = ${LEADER}), false) AS leads, count(*) FILTER (WHERE shard <> ${LEADER}) AS shards,
+           max(epoch) AS epoch
+         FROM sidecar.leases WHERE owner = r.id) l
+       WHERE NOT r.fenced ORDER BY r.number`,
     )
     return rows.map((row) => ({ ...row, self: row.id === this.#parts.id }))
   }

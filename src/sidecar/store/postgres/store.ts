@@ -47,6 +47,7 @@ export interface PostgresOptions extends Witness {
 export interface Appearance {
   name?: string
   version?: string
+  configuration?: string | null
   onRenewal?: (outcome: RenewalOutcome) => void
 }
 
@@ -62,7 +63,7 @@ const QUARANTINED = 1000
 export async function openPostgresStore(
   options: PostgresOptions,
   time: Partial<LeaseTime> = {},
-  { name = '', version = '', onRenewal }: Appearance = {},
+  { name = '', version = '', configuration = null, onRenewal }: Appearance = {},
 ): Promise<Store> {
   const { clock, log, random } = options
   // All connections break when a server ends.
@@ -74,7 +75,7 @@ export async function openPostgresStore(
     await assertUsable(database, options.database.url)
     await migrate(database)
     const id = random.hex(16)
-    const number = await enter(database, { id, name, version, startedAt: clock.now() })
+    const number = await enter(database, { id, name, version, configuration, startedAt: clock.now() })
     const store = createStore({ database, id, number, time: { lease: clock, ...time }, onRenewal }, options)
     await store.begin()
     return store

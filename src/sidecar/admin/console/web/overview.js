@@ -75,10 +75,12 @@ function Replicas({ list }) {
     <h2>Replicas</h2>
     <dl class="facts">
       ${list.map(
-        ({ id, name, version, self, leader, shards, started_at }) =>
+        ({ id, name, version, self, leader, shards, epoch, started_at }) =>
           html`<dt key=${id}><${Text}>${name || id}<//></dt>
             <dd>
-              ${shards} shards${leader && ', leads'}${self && ', this one'}, ${version}, up
+              ${shards}
+              shards${epoch !== null && `, epoch ${epoch}`}${leader && ', leads'}${self && ', this one'},
+              ${version}, up
               <${Age} at=${started_at} />
             </dd>`,
       )}

@@ -17,6 +17,7 @@ export function troubles({ status, handlers, actions }, now) {
   return [
     ...tokenTroubles(status.token, now),
     ...channelTroubles(status.channels, now),
+    ...replicaTroubles(status.replicas),
     ...handlers.flatMap(handlerTroubles),
     ...routeTroubles(status.routes),
     ...functionTroubles(status.needs_action),
@@ -28,25 +29,25 @@ export function troubles({ status, handlers, actions }, now) {
 function tokenTroubles({ state, expires_at: expires }, now) {
   if (state === 'rejected') {
     return [
-      trouble(
-        'token',
-        'bad',
-        'The service rejects the token',
-        'Create a new one and put it into service.token_file (or service.token, and restart). No request is sent to the service until then.',
-        '#/',
-      ),
+      trouble({
+        id: 'token',
+        tone: 'bad',
+        what: 'The service rejects the token',
+        fix: 'Create a new one and put it into service.token_file (or service.token, and restart). No request is sent to the service until then.',
+        link: '#/',
+      }),
     ]
   }
   if (expires === null || expires - now > TOKEN_SOON) return []
   const days = Math.max(0, Math.ceil((expires - now) / DAY))
   return [
-    trouble(
-      'token',
-      'warn',
-      `The token expires in ${count(days, 'day')}`,
-      'Create a new one and put it into service.token_file.',
-      '#/',
-    ),
+    trouble({
+      id: 'token',
+      tone: 'warn',
+      what: `The token expires in ${count(days, 'day')}`,
+      fix: 'Create a new one and put it into service.token_file.',
+      link: '#/',
+    }),
   ]
 }
 
@@ -54,16 +55,32 @@ function channelTroubles(channels, now) {
   return Object.entries(channels).flatMap(([name, { state, since, last_error: error }]) => {
     if (state === 'live' || state === 'disabled' || now - since < CHANNEL_DOWN_AFTER) return []
     return [
-      trouble(
-        `channel ${name}`,
-        'bad',
-        `Channel ${name} is ${state}`,
-        error ?? 'No reason is known. The other channels continue.',
-        '#/',
-        since,
-      ),
+      trouble({
+        id: `channel ${name}`,
+        tone: 'bad',
+        what: `Channel ${name} is ${state}`,
+        fix: error ?? 'No reason is known. The other channels continue.',
+        link: '#/',
+        at: since,
+      }),
     ]
   })
+}
+
+function replicaTroubles(replicas) {
+  const own = replicas.find(({ self }) => self)?.configuration ?? null
+  const others = replicas.filter(({ configuration }) => configuration !== null && configuration !== own)
+  if (own === null || others.length === 0) return []
+  const names = others.map(({ name, id }) => name || id).join(', ')
+  return [
+    trouble({
+      id: 'replicas',
+      tone: 'warn',
+      what: `Another configuration than this replica: ${names}`,
+      fix: 'Give all replicas the same service.base_url, scope, channels, handlers and tools.',
+      link: '#/',
+    }),
+  ]
 }
 
 function handlerTroubles({ name, state, since, last_error: error, pending, dead }) {
@@ -71,37 +88,37 @@ function handlerTroubles({ name, state, since, last_error: error, pending, dead 
   const waiting = `${count(pending, 'callback')} ${pending === 1 ? 'waits' : 'wait'}`
   if (state === 'down') {
     found.push(
-      trouble(
-        `down ${name}`,
-        'bad',
-        `Handler ${name} is unreachable`,
-        `${error === null ? '' : `${error}. `}${waiting}; the sidecar retries.`,
-        href(['handlers']),
-        since,
-      ),
+      trouble({
+        id: `down ${name}`,
+        tone: 'bad',
+        what: `Handler ${name} is unreachable`,
+        fix: `${error === null ? '' : `${error}. `}${waiting}; the sidecar retries.`,
+        link: href(['handlers']),
+        at: since,
+      }),
     )
   }
   if (state === 'paused') {
     found.push(
-      trouble(
-        `paused ${name}`,
-        'warn',
-        `Handler ${name} is paused`,
-        `${error === null ? '' : `${error}. `}${waiting} until it is resumed.`,
-        href(['handlers']),
-        since,
-      ),
+      trouble({
+        id: `paused ${name}`,
+        tone: 'warn',
+        what: `Handler ${name} is paused`,
+        fix: `${error === null ? '' : `${error}. `}${waiting} until it is resumed.`,
+        link: href(['handlers']),
+        at: since,
+      }),
     )
   }
   if (dead > 0) {
     found.push(
-      trouble(
-        `dead ${name}`,
-        'bad',
-        `${count(dead, 'dead letter')} for ${name}`,
-        'Read the response of the handler, fix the handler, then retry them.',
-        href(['deliveries'], { status: 'dead', handler: name }),
-      ),
+      trouble({
+        id: `dead ${name}`,
+        tone: 'bad',
+        what: `${count(dead, 'dead letter')} for ${name}`,
+        fix: 'Read the response of the handler, fix the handler, then retry them.',
+        link: href(['deliveries'], { status: 'dead', handler: name }),
+      }),
     )
   }
   return found
@@ -111,27 +128,27 @@ function routeTroubles(routes) {
   return routes
     .filter(({ how }) => how === 'missing')
     .map(({ operation, reason }) =>
-      trouble(
-        `route ${operation}`,
-        'warn',
-        `The service's route for ${operation} was not found`,
-        reason ?? 'Set it in service.routes.',
-        '#/',
-      ),
+      trouble({
+        id: `route ${operation}`,
+        tone: 'warn',
+        what: `The service's route for ${operation} was not found`,
+        fix: reason ?? 'Set it in service.routes.',
+        link: '#/',
+      }),
     )
 }
 
 /** Functions that no configured tool answers. */
 function functionTroubles(functions) {
   return functions.map(({ function: name, calls, oldest_at: oldest, advice }) =>
-    trouble(
-      `function ${name}`,
-      'warn',
-      `${count(calls, 'call')} of a function without a tool`,
-      advice,
-      href(['actions']),
-      oldest,
-    ),
+    trouble({
+      id: `function ${name}`,
+      tone: 'warn',
+      what: `${count(calls, 'call')} of a function without a tool`,
+      fix: advice,
+      link: href(['actions']),
+      at: oldest,
+    }),
   )
 }
 
@@ -144,14 +161,14 @@ function callTroubles({ data }, now) {
   if (oldest === undefined) return []
   const names = [...new Set(late.map(({ name }) => name))].join(', ')
   return [
-    trouble(
-      'calls',
-      'warn',
-      `${count(late.length, 'function call')} without an answer for long: ${names}`,
-      'Is the tool configured here, and does it answer? The page of the session shows its runs and errors.',
-      href(['sessions', oldest.session_id], { turn: oldest.turn_id ?? '' }),
-      waitsSince(oldest),
-    ),
+    trouble({
+      id: 'calls',
+      tone: 'warn',
+      what: `${count(late.length, 'function call')} without an answer for long: ${names}`,
+      fix: 'Is the tool configured here, and does it answer? The page of the session shows its runs and errors.',
+      link: href(['sessions', oldest.session_id], { turn: oldest.turn_id ?? '' }),
+      at: waitsSince(oldest),
+    }),
   ]
 }
 
@@ -165,17 +182,17 @@ function actionTroubles({ data, has_more: more }) {
   if (oldest === undefined) return []
   const what = `${people.length}${more ? '+' : ''} ${people.length === 1 && !more ? 'session waits' : 'sessions wait'} for a person`
   return [
-    trouble(
-      'actions',
-      'warn',
+    trouble({
+      id: 'actions',
+      tone: 'warn',
       what,
-      'Approvals and questions are answered in the Console of the service.',
-      href(['actions']),
-      waitsSince(oldest),
-    ),
+      fix: 'Approvals and questions are answered in the Console of the service.',
+      link: href(['actions']),
+      at: waitsSince(oldest),
+    }),
   ]
 }
 
-function trouble(id, tone, what, fix, link, at = null) {
-  return { id, tone, what, fix, link, at }
+function trouble({ at = null, ...rest }) {
+  return { ...rest, at }
 }
