@@ -9,6 +9,7 @@ import { createProbes, type ProbeSources } from './probes.ts'
 import { connectionProblem, pathOf, Problem, queryOf } from './problem.ts'
 import { createRefuse, dropBody, SECURITY } from './refusal.ts'
 import { READERS } from './relay/relay.ts'
+import { subscribe, usualSubscription } from './relay/subscribe.ts'
 
 export interface AdminOptions extends ProbeSources, AppOptions {
   listen: { host: string; port: number }
@@ -25,8 +26,8 @@ const HEADERS = 16 * 1024
 const CONNECTIONS = 100
 
 /**
- * The admin listener (src/sidecar/README.md, Admin routes). It admits requests and answers probes; an app that is loaded at
- * the first other request serves the rest.
+ * The admin listener (src/sidecar/README.md, Admin routes). It admits requests, answers probes and begins streams; an app that is
+ * loaded at the first other request serves the rest.
  */
 export function createAdmin(options: AdminOptions): Listener {
   const { token, log, version } = options
@@ -73,7 +74,11 @@ export function createAdmin(options: AdminOptions): Listener {
     // By this header a page that was loaded before an upgrade detects that it is old.
     response.setHeader('x-sidecar-version', version)
     const probe = probes.get(path)
-    if (probe === undefined) return (await loaded())(request, response)
+    if (probe === undefined) {
+      const subscription = method === 'GET' ? usualSubscription(url) : null
+      if (subscription === null) return (await loaded())(request, response)
+      return subscribe(options.relay ?? null, subscription, headers)(response)
+    }
     if (method !== 'GET' && method !== 'HEAD')
       throw new Problem('method_not_allowed', 'this path accepts GET', { headers: { allow: 'GET, HEAD' } })
     const { status, contentType, body } = await probe(new URLSearchParams(queryOf(url)).has('verbose'))

@@ -1,9 +1,9 @@
 import { Type, type Static } from 'typebox'
-import { asked, oneOf } from '../component.ts'
-import { Problem } from '../problem.ts'
 import type { FastifyReply } from 'fastify'
+import { asked, oneOf } from '../component.ts'
 import { route, type Asked, type Route } from '../route.ts'
 import type { Relay } from './relay.ts'
+import { subscribe } from './subscribe.ts'
 
 const SUBSCRIPTION = asked({
   last_event_id: Type.Optional(
@@ -55,31 +55,7 @@ function stream(
   { query, headers }: Asked<Static<typeof SUBSCRIPTION>, unknown>,
   reply: FastifyReply,
 ): void {
-  if (relay === null) {
-    throw new Problem('not_found', 'there is no stream to relay: stream.enabled is false')
-  }
-  const cursor = cursorOf([headers['last-event-id']].flat()[0], query.last_event_id)
-  relay.checkRoom()
-  const { raw } = reply.hijack()
-  // A client that left meanwhile would keep a place for a reader.
-  if (raw.destroyed) return
-  // The connection ends the body: chunks would need a separate encoding for every reader.
-  raw.removeHeader('transfer-encoding')
-  raw.writeHead(200, { 'content-type': 'text/event-stream' })
-  relay.open({ sessionId, cursor, transient: query.transient === '1' }, raw)
-}
-
-/** The header names the newer place: a client that reconnects keeps the address that it first asked for. */
-function cursorOf(header: string | undefined, query: string | undefined): string | null {
-  if (header !== undefined && header !== '' && !/^\d{1,40}$/.test(header)) {
-    throw new Problem(
-      'invalid_request',
-      'Last-Event-ID: the seq of a frame is expected, or 0 for everything',
-      {
-        errors: [{ field: 'Last-Event-ID', detail: 'must be digits' }],
-      },
-    )
-  }
-  const given = header === undefined || header === '' ? query : header
-  return given === undefined ? null : given.replace(/^0+(?=\d)/, '')
+  const cursor = query.last_event_id ?? null
+  const begin = subscribe(relay, { sessionId, cursor, transient: query.transient === '1' }, headers)
+  begin(reply.hijack().raw)
 }
