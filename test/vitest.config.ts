@@ -2,8 +2,11 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { onPostgres } from './e2e/engines.ts'
 
-/** The files that take longest, most of it to wait, by the beginning of their path. */
+/** The files that take longest, by the beginning of their path: first two that need a core for minutes, then those that wait. */
 const LONG = [
+  'simulation/exhaustive',
+  'deployment/built-image',
+  'store/differential',
   'examples/',
   'e2e/stream',
   'e2e/handler',
