@@ -176,6 +176,18 @@ describe('under load', () => {
     expect([...load.kinds].filter((kind) => kind !== 'unreachable')).toEqual([])
     expect(lost).toEqual([])
   })
+
+  it('logs that idle connections broke, and how often', async () => {
+    const url = await createDatabase()
+    const { log } = await openProcess(url)
+    const admin = await adminOf(url)
+    await admin.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agent-session-sidecar' AND datname = current_database()",
+    )
+    await expect
+      .poll(() => log.lines.filter(({ message }) => message.startsWith('store: connections to the database broke')))
+      .toMatchObject([{ details: { times: 1, error: expect.any(String) } }])
+  })
 })
 
 describe('the lease', () => {

@@ -13,13 +13,14 @@ export async function openProcess(
   url: string,
   lease: Clock = systemClock(),
   appearance: Appearance = {},
-): Promise<{ store: Store; lost: StoreError[] }> {
+): Promise<{ store: Store; lost: StoreError[]; log: ReturnType<typeof keepingLog> }> {
   const lost: StoreError[] = []
+  const log = keepingLog()
   const store = await openPostgresStore(
     {
       database: { url },
       clock: systemClock(),
-      log: keepingLog(),
+      log,
       random: systemRandom(),
       onLost: (error) => lost.push(error),
     },
@@ -27,7 +28,7 @@ export async function openProcess(
     appearance,
   )
   onTestFinished(() => store.close())
-  return { store, lost }
+  return { store, lost, log }
 }
 
 /** A connection that is not the store's. */

@@ -117,7 +117,7 @@ export async function openDatabase(
   })
   // An idle connection that breaks: the next statement opens another one.
   for (const pool of [readers, writers]) {
-    pool.on('error', onError)
+    pool.on('error', (error) => onError(error))
     // One that breaks in use: without a listener its error would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
   }
