@@ -7,6 +7,7 @@ import { COMMANDS } from './commands.ts'
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
+import { explainUsage } from './usage.ts'
 import { asTyped, callersFolder } from './working-folder.ts'
 
 /** Unusable arguments. */
@@ -62,19 +63,27 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
     .configureOutput({
       writeOut: (text) => terminal.out(asTyped(text, env)),
       writeErr: (text) => terminal.err(asTyped(text, env)),
-      outputError: (text, write) =>
-        write(text.replace(/^error:/, terminal.paintErr(['bold', 'red'], 'error:'))),
       getOutHelpWidth: () => terminal.width ?? 100,
     })
-    .showHelpAfterError('(session-sidecar --help lists the commands)')
     .addHelpText('after', examples(EXAMPLES))
     .addHelpText(
       'after',
       '\nExit codes: 0 success, 1 failed, 2 unusable arguments or configuration, 3 token rejected.',
     )
 
+  explainErrors(program, 'session-sidecar')
+
+  function explainErrors(command: Command, words: string): void {
+    command.configureOutput({
+      outputError: (text, write) =>
+        write(explainUsage(text, words).replace(/^error:/, terminal.paintErr(['bold', 'red'], 'error:'))),
+    })
+  }
+
   function add(parent: Command, spec: CommandSpec, isNamed: boolean): void {
     const command = parent.command(spec.name).summary(spec.summary)
+    const isOfProgram = parent === program
+    explainErrors(command, `session-sidecar ${isOfProgram ? '' : `${parent.name()} `}${spec.name}`)
     command.helpCommand(false)
     for (const one of spec.arguments ?? []) command.addArgument(argumentOf(one))
     // The list of commands shows whether a command has options, not which.

@@ -64,12 +64,12 @@ test.each([
       '  fix: put the store into a folder that this user may write to',
     ],
   ],
-  ['an unknown command', ['lisen'], 2, ["error: unknown command 'lisen'", '(Did you mean listen?)']],
+  ['an unknown command', ['lisen'], 2, ["error: unknown command 'lisen'", 'fix: use listen']],
   [
     'an unknown option',
     ['dev', '--forwardto', '3000'],
     2,
-    ["error: unknown option '--forwardto'", '(Did you mean --forward-to?)'],
+    ["error: unknown option '--forwardto'", 'fix: use --forward-to'],
   ],
   [
     'an option that needs another one',
@@ -82,7 +82,7 @@ test.each([
     ['dev', '--forward-to', 'ftp://localhost'],
     2,
     [
-      "error: option '--forward-to <url>' argument 'ftp://localhost' is invalid. The address of your app is expected, such as http://localhost:3000/agent-events.",
+      "error: option '--forward-to <url>' does not accept 'ftp://localhost'. The address of your app is expected, such as http://localhost:3000/agent-events.",
     ],
   ],
   [
