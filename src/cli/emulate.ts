@@ -33,7 +33,8 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
   stack.defer(() => emulator.close())
   closeAtEnd(stack, terminal)
   const { paint } = terminal
-  const address = emulator.baseUrl
+  // In a container it listens on every address; a client on the same machine needs one of them.
+  const address = emulator.baseUrl.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   terminal.out(
     options.json === true
       ? jsonLine({ address, token })

@@ -210,8 +210,8 @@ describe('emulate', () => {
     expect(await one.ended).toMatchObject({ code: 0, err: '' })
   })
 
-  test('says where it is in one line to a program', async () => {
-    const one = start(['emulate', '--listen', '127.0.0.1:0', '--json'])
+  test.each(['127.0.0.1:0', '0.0.0.0:0'])('on %s prints an address for clients of this machine', async (listen) => {
+    const one = start(['emulate', '--listen', listen, '--json'])
     running.push(one)
     await expect.poll(() => one.out).toMatch(/\n$/)
     expect(JSON.parse(one.out)).toEqual({
