@@ -119,6 +119,19 @@ describe('delivering', () => {
     expect(failed[1]).toBeGreaterThanOrEqual(20)
   })
 
+  it.each([
+    [401, 'give the app the secret of the configuration'],
+    [500, undefined],
+  ])('logs a fix for a failed attempt with status %i: %s', async (status, fix) => {
+    const world = await deliveryWorld()
+    world.reply = () => ({ kind: 'retry', status, floor: 0 })
+    await world.commit(facts(1))
+    const [line] = world.log.lines.filter(
+      ({ message }) => message === 'deliver: an attempt failed, and is repeated',
+    )
+    expect((line?.details as { fix?: string }).fix).toBe(fix)
+  })
+
   it('never tries before Retry-After', async () => {
     const world = await deliveryWorld()
     world.reply = ({ attempt }) =>

@@ -89,6 +89,16 @@ describe('a tool over HTTP', () => {
     ['200 with none', answer(200), output('(no output)')],
     ['204', answer(204), output('(no output)')],
     ['202: later', answer(202, 'ignored'), { kind: 'deferred', status: 202 }],
+    [
+      '401',
+      answer(401, 'why'),
+      {
+        kind: 'failed',
+        error: 'the tool answered 401: give it the secret of the configuration',
+        status: 401,
+        retryAfter: 0,
+      },
+    ],
     ['400', answer(400, 'why'), { kind: 'rejected', error: 'the tool answered 400', status: 400 }],
     ['422', answer(422, 'why'), { kind: 'rejected', error: 'the tool answered 422', status: 422 }],
     [

@@ -47,6 +47,8 @@ export class Recorder {
           error,
           wait: Math.round(wait),
           failed,
+          // With another secret than ours, an app refuses every callback.
+          ...(status === 401 && { fix: 'give the app the secret of the configuration' }),
         },
         'deliver: an attempt failed, and is repeated',
       )

@@ -114,7 +114,8 @@ function resultOf(
     return { kind: 'output', output: body === '' ? NO_OUTPUT : body }
   }
   if (status === 202) return { kind: 'deferred', status }
-  const error = `the tool answered ${status}`
+  const fix = status === 401 ? ': give it the secret of the configuration' : ''
+  const error = `the tool answered ${status}${fix}`
   if (status === 400 || status === 422) return { kind: 'rejected', error, status }
   return {
     kind: 'failed',
