@@ -32,7 +32,10 @@ const WORDINGS: readonly Wording[] = [
     cause: "argument '$2' does not accept '$1'. $3",
   },
   { pattern: /^missing required argument '(.+)'$/, cause: "argument '$1' is missing" },
-  { pattern: /^too many arguments for '.+'\. Expected .+ but got \d+: (.+)\.$/s, cause: 'too many arguments: $1' },
+  {
+    pattern: /^too many arguments for '.+'\. Expected .+ but got \d+: (.+)\.$/s,
+    cause: 'too many arguments: $1',
+  },
   { pattern: /^(.+ cannot be used with .+)$/, cause: '$1', fix: 'remove one of the two' },
 ]
 

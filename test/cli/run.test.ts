@@ -210,15 +210,18 @@ describe('emulate', () => {
     expect(await one.ended).toMatchObject({ code: 0, err: '' })
   })
 
-  test.each(['127.0.0.1:0', '0.0.0.0:0'])('on %s prints an address for clients of this machine', async (listen) => {
-    const one = start(['emulate', '--listen', listen, '--json'])
-    running.push(one)
-    await expect.poll(() => one.out).toMatch(/\n$/)
-    expect(JSON.parse(one.out)).toEqual({
-      address: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-      token: 'svc_pat_dev',
-    })
-  })
+  test.each(['127.0.0.1:0', '0.0.0.0:0'])(
+    'on %s prints an address for clients of this machine',
+    async (listen) => {
+      const one = start(['emulate', '--listen', listen, '--json'])
+      running.push(one)
+      await expect.poll(() => one.out).toMatch(/\n$/)
+      expect(JSON.parse(one.out)).toEqual({
+        address: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        token: 'svc_pat_dev',
+      })
+    },
+  )
 
   test('reports a port in use', async () => {
     const { code, err } = await cli(['emulate', '--listen', new URL(emulator.baseUrl).host])

@@ -185,7 +185,9 @@ describe('under load', () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agent-session-sidecar' AND datname = current_database()",
     )
     await expect
-      .poll(() => log.lines.filter(({ message }) => message.startsWith('store: connections to the database broke')))
+      .poll(() =>
+        log.lines.filter(({ message }) => message.startsWith('store: connections to the database broke')),
+      )
       .toMatchObject([{ details: { times: 1, error: expect.any(String) } }])
   })
 })
