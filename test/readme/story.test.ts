@@ -55,8 +55,8 @@ function podOf(rendered: readonly Rendered[]): object | undefined {
   return rendered.find(({ kind }) => kind === 'Deployment')?.spec.template?.spec
 }
 
-async function base64(file: string): Promise<string> {
-  return (await readFile(file)).toString('base64')
+async function base64Line(file: string): Promise<string> {
+  return Buffer.from((await readFile(file, 'utf8')).trimEnd()).toString('base64')
 }
 
 /** The configuration of the pod, with the secrets where they are before they are mounted. */
@@ -223,7 +223,8 @@ describe('the documents', () => {
         expect.objectContaining({
           kind: 'Secret',
           metadata: { name },
-          data: expect.objectContaining({ 'callback-secret': await base64(at('secret.txt')) }),
+          // Without the end of the line, which some decoders of base64 refuse.
+          data: expect.objectContaining({ 'callback-secret': await base64Line(at('secret.txt')) }),
         }),
       )
       expect((await configIn(story)).warnings).toEqual([])
