@@ -1,4 +1,10 @@
-import { setFlagsFromString } from 'node:v8'
+import { PerformanceObserver } from 'node:perf_hooks'
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
+
+/** Collections of the young generation that follow each other faster than this are load, milliseconds. */
+const BUSY = 40
+/** The young generation does not grow beyond this, bytes: both its halves. */
+const YOUNG = 16 * 1024 * 1024
 
 /**
  * A sidecar shares its machine with the app and holds little data, so this limits the growth of
@@ -11,4 +17,28 @@ export function keepHeapSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1')
   // The young generation is so small that waking threads to collect it takes longer than collecting it.
   setFlagsFromString('--no-parallel-scavenge')
+}
+
+/**
+ * A burst of 40,000 facts collects a young generation of 6 MiB two hundred times, and one of 16 MiB seventy times, in half
+ * the time. So it may grow while collections follow each other. Called after the start, which fills the heap as well.
+ */
+export function growUnderLoad(): void {
+  let last = 0
+  let grows = false
+  new PerformanceObserver((list) => {
+    let busy = false
+    for (const { startTime } of list.getEntries()) {
+      busy = startTime - last < BUSY
+      last = startTime
+    }
+    const wanted = busy && youngBytes() < YOUNG
+    if (wanted === grows) return
+    grows = wanted
+    setFlagsFromString(`--semi-space-growth-factor=${grows ? 2 : 1}`)
+  }).observe({ entryTypes: ['gc'] })
+}
+
+function youngBytes(): number {
+  return getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0
 }

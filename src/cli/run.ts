@@ -1,5 +1,5 @@
 import closeWithGrace from 'close-with-grace'
-import { keepHeapSmall } from './heap.ts'
+import { growUnderLoad, keepHeapSmall } from './heap.ts'
 import type { Context } from './context.ts'
 import { StoreError } from '../core/store-error.ts'
 import { reportFailure } from './failure.ts'
@@ -32,6 +32,7 @@ export async function run({ terminal, env }: Context, options: { config: string 
   )
   try {
     await sidecar.start()
+    growUnderLoad()
   } catch (error) {
     for (const signal of SIGNALS) process.off(signal, ignore)
     closing.uninstall()

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import { expect, it } from 'vitest'
+
+/** Allocates lists of objects, of which the last hundred live on, with a pause after each, milliseconds. */
+const ALLOCATE = `
+  import { getHeapSpaceStatistics } from 'node:v8'
+  import { setTimeout as pause } from 'node:timers/promises'
+  import { growUnderLoad, keepHeapSmall } from './src/cli/heap.ts'
+  const young = () => getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size
+  keepHeapSmall()
+  growUnderLoad()
+  const live = []
+  const allocate = async (times, ms) => {
+    for (let n = 0; n < times; n++) {
+      live[n % 100] = Array.from({ length: 8192 }, (_, index) => ({ index, n }))
+      await pause(ms)
+    }
+    return young() / 2 ** 20
+  }
+  const before = young() / 2 ** 20
+  const calm = await allocate(30, 60)
+  const loaded = await allocate(500, 0)
+  process.stdout.write(JSON.stringify({ before, calm, loaded }))
+`
+
+it('the young generation grows under load alone, and not without limit', () => {
+  const cwd = new URL('../../', import.meta.url)
+  const out = execFileSync(process.execPath, ['--input-type=module', '-e', ALLOCATE], {
+    cwd,
+    encoding: 'utf8',
+  })
+  const { before, calm, loaded } = JSON.parse(out) as { before: number; calm: number; loaded: number }
+  expect(calm).toBeLessThan(before + 8)
+  expect(loaded).toBeGreaterThanOrEqual(16)
+  expect(loaded).toBeLessThan(40)
+})
