@@ -34,6 +34,13 @@ export function createHttpTarget(
     return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
   }
 
+  /** One text in the making: joining copies all of it once more. */
+  const textOfAll = (batch: readonly Outgoing[]): string => {
+    let text = ''
+    for (const one of batch) text += `${text === '' ? '[' : ','}${textOf(one)}`
+    return `${text}]`
+  }
+
   // A fact never waits for the connection of a transient event.
   const pool = { size: handler.concurrency + transientSlots(handler.concurrency) }
   const all: Place[] = []
@@ -67,7 +74,7 @@ export function createHttpTarget(
       const [first] = batch
       if (first === undefined) throw new RangeError('an attempt without a fact')
       if (aborted) return queueMicrotask(() => ended({ kind: 'aborted' }))
-      const text = batched ? `[${batch.map(textOf).join(',')}]` : textOf(first)
+      const text = batched ? textOfAll(batch) : textOf(first)
       const id = batched ? batchId(batch) : first.fact.id
       const span = tracer.start('callback', traceOf(first.fact, first.session), () =>
         attributesOf(handler.name, first),
