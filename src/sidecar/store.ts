@@ -9,6 +9,7 @@ import { StoreError } from '../core/store-error.ts'
 import { isOfAnother } from './past.ts'
 import type { DatabaseAddress } from './store/postgres/database.ts'
 import { openSqliteStore } from './store/sqlite/store.ts'
+import { identifyProcess, isGone } from '../system/process.ts'
 import { VERSION } from './version.ts'
 
 export interface StorePorts {
@@ -45,6 +46,7 @@ export async function openStore(
       name: hostname(),
       version: VERSION,
       configuration: fingerprint,
+      process: { identify: identifyProcess, isGone },
       onRenewal: observer.leaseRenewed,
     }
     return await openPostgresStore(options, {}, appearance)

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { newCall, type CallRoom } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shards.ts'
-import type { StoreError } from '../../src/core/store-error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { Membership } from '../../src/sidecar/store/membership.ts'
 import type { Clock } from '../../src/std/ports.ts'
@@ -16,6 +16,7 @@ import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
 import { adminOf, openProcess } from './process.ts'
+import type { Appearance } from '../../src/sidecar/store/postgres/store.ts'
 import { ack, laneOf, read, seqs } from './lane.ts'
 import { readingOf } from './reading.ts'
 
@@ -32,12 +33,13 @@ interface Replica {
 }
 
 /** A process on the database that has joined. */
-async function replica(url: string, lease: Clock = systemClock()): Promise<Replica> {
+async function replica(url: string, lease: Clock = systemClock(), more: Appearance = {}): Promise<Replica> {
   const renewals: string[] = []
   const { store, lost } = await openProcess(url, lease, {
     name: 'test',
     version: '0',
     onRenewal: (outcome) => renewals.push(outcome),
+    ...more,
   })
   const owned = new Set<number>()
   const wakes: Wake[] = []
@@ -118,6 +120,29 @@ describe('shards', () => {
     await spread([second, third])
     await until('a leader', () => [second, third].find(({ store }) => store.shards.leads))
     expect(performance.now() - stopped).toBeLessThan(3000)
+  })
+
+  it('of a process that is gone go at once to the one that starts on its machine', async () => {
+    const url = await createDatabase()
+    const begun = performance.now()
+    const killed = await replica(url, systemClock(), {
+      process: { identify: () => 'killed', isGone: () => false },
+    })
+    const other = await replica(url, systemClock(), {
+      process: { identify: () => 'other', isGone: () => false },
+    })
+    await spread([killed, other])
+    const asked: string[] = []
+    const isGone = (name: string): boolean => asked.push(name) > 0 && name === 'killed'
+    const next = await replica(url, systemClock(), { process: { identify: () => 'next', isGone } })
+    await spread([other, next])
+    // The leases would have lasted longer.
+    expect(performance.now() - begun).toBeLessThan(12_000)
+    expect(asked.toSorted()).toEqual(['killed', 'other'])
+    await expect(killed.store.log.commit({ facts: [frameFact(1, sessionOf(killed))] })).rejects.toThrow(
+      StoreError,
+    )
+    expect(other.lost).toEqual([])
   })
 
   it('and the lead go when one leaves that is busy still, except those that are in flight', async () => {

@@ -29,6 +29,8 @@ export interface Introduction {
   name: string
   version: string
   configuration: string | null
+  /** The system's name of the process; null: it has none. */
+  process: string | null
   /** By the wall clock of this machine. */
   startedAt: number
 }
@@ -40,7 +42,7 @@ export interface Introduction {
  */
 export async function enter(
   queries: Queries,
-  { id, name, version, configuration, startedAt }: Introduction,
+  { id, name, version, configuration, process, startedAt }: Introduction,
 ): Promise<number> {
   const [row] = await queries.rows<{ number: number }>(
     `WITH old AS (
@@ -50,13 +52,26 @@ export async function enter(
      ), counted AS (
        INSERT INTO sidecar.commits VALUES ($1, 0)
      )
-     INSERT INTO sidecar.replicas (id, name, version, started_at, configuration, until)
-     VALUES ($1, $2, $3, $4, $5, clock_timestamp() + interval '15 s')
+     INSERT INTO sidecar.replicas (id, name, version, started_at, configuration, process, until)
+     VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + interval '15 s')
      RETURNING number`,
-    [id, name, version, startedAt, configuration],
+    [id, name, version, startedAt, configuration, process],
   )
   if (row === undefined) throw new Error('the process has no row')
   return row.number
+}
+
+/** Ends the leases of processes that are gone at once: a sidecar that was killed and starts again need not wait for its own. */
+export async function endLeases(queries: Queries, isGone: (process: string) => boolean): Promise<void> {
+  const rows = await queries.rows<{ id: string; process: string }>(
+    'SELECT id, process FROM sidecar.replicas WHERE NOT fenced AND process IS NOT NULL AND until >= clock_timestamp()',
+  )
+  const gone = rows.filter(({ process }) => isGone(process)).map(({ id }) => id)
+  if (gone.length > 0)
+    await queries.change(
+      "UPDATE sidecar.replicas SET until = clock_timestamp() - interval '1 ms' WHERE id = ANY ($1::text[]) AND NOT fenced",
+      [gone],
+    )
 }
 
 interface OwnershipParts {

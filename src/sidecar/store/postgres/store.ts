@@ -21,7 +21,7 @@ import {
 import { Hints } from './hints.ts'
 import { Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts } from './log.ts'
-import { enter, Ownership, type LeaseTime } from './ownership.ts'
+import { endLeases, enter, Ownership, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -44,10 +44,19 @@ export interface PostgresOptions extends Witness {
 }
 
 /** How a process appears in the list of replicas. */
+/** What the system says of processes. */
+interface Processes {
+  /** The name of this one; null: it has none. */
+  identify(): string | null
+  /** Whether the process with that name is certainly gone. */
+  isGone(name: string): boolean
+}
+
 export interface Appearance {
   name?: string
   version?: string
   configuration?: string | null
+  process?: Processes
   onRenewal?: (outcome: RenewalOutcome) => void
 }
 
@@ -63,7 +72,7 @@ const QUARANTINED = 1000
 export async function openPostgresStore(
   options: PostgresOptions,
   time: Partial<LeaseTime> = {},
-  { name = '', version = '', configuration = null, onRenewal }: Appearance = {},
+  { name = '', version = '', configuration = null, process, onRenewal }: Appearance = {},
 ): Promise<Store> {
   const { clock, log, random } = options
   // All connections break when a server ends.
@@ -75,7 +84,15 @@ export async function openPostgresStore(
     await assertUsable(database, options.database.url)
     await migrate(database)
     const id = random.hex(16)
-    const number = await enter(database, { id, name, version, configuration, startedAt: clock.now() })
+    if (process !== undefined) await endLeases(database, process.isGone)
+    const number = await enter(database, {
+      id,
+      name,
+      version,
+      configuration,
+      process: process?.identify() ?? null,
+      startedAt: clock.now(),
+    })
     const store = createStore({ database, id, number, time: { lease: clock, ...time }, onRenewal }, options)
     await store.begin()
     return store
