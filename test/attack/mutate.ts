@@ -79,8 +79,8 @@ export function placesOf(value: unknown, at: Place = []): Place[] {
 }
 
 /**
- * A value of JSON with a few of its places dropped, retyped, renamed or moved; what is around them is shared with the
- * original, so that a large value costs no more than a small one.
+ * A value of JSON with a few of its places dropped, retyped, renamed or moved. The rest is shared with the original, so that
+ * a large value costs no more than a small one.
  */
 export function mutatePlaces(value: unknown, places: readonly Place[], random: Random): unknown {
   let mutated = value

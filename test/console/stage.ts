@@ -17,8 +17,8 @@ export interface Stage extends AsyncDisposable {
 }
 
 /**
- * A sidecar with a past: a turn with a tool call and an artifact, a session that waits for a person, one whose texts are
- * hostile, and dead letters of the handler `audit`, which answered 500.
+ * A sidecar whose store has a turn with a tool call and an artifact, a session that requires an action, one whose texts are
+ * hostile, and dead letters. The dead letters are of the handler `audit`, which answered 500.
  */
 export async function openStage(): Promise<Stage> {
   const listen = `127.0.0.1:${await freePort()}`

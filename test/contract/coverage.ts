@@ -41,8 +41,8 @@ export function readRules(text: string): Rule[] {
 }
 
 /**
- * The tests of one file that cite rules. A test runs under each profile when it stands in a suite that is made for each
- * of `PROFILES`; that such a suite ends where its closing bracket stands in the first column is what the formatter sees to.
+ * The tests of one file that cite rules. A test runs under each profile if its suite is made for each of `PROFILES`. Such a
+ * suite ends where its closing bracket is in the first column, as the formatter writes it.
  * @throws {Error} for a test whose title is not written out.
  */
 export function readCitations(file: string, text: string): Citation[] {

@@ -29,9 +29,11 @@ function fileBlock(name: string, text: string): Block {
   return { language: 'text', line: 1, words: [], text, value: (word) => (word === 'file' ? name : null) }
 }
 
-function has(program: string, ...words: string[]): boolean {
+function has(...command: [program: string, ...words: string[]]): boolean {
+  const [program, ...words] = command
   const there = spawnSync(program, words).status === 0
-  if (!there) process.stderr.write(`examples: there is no ${program} here, what needs it is NOT tried\n`)
+  if (!there)
+    process.stderr.write(`examples: "${command.join(' ')}" fails here, what needs it is NOT tried\n`)
   return there
 }
 

@@ -10,8 +10,8 @@ import type { SessionPlan } from './scenario.ts'
 export type Fate = 'ours' | 'foreign' | 'moved'
 
 /**
- * Whether a fact that was stored at `before` and again at `again` is stored anew: a session that left the scope is forgotten
- * after the retention, and its state is reported again, under the same ids, when it returns.
+ * Whether a fact that was stored at `before` and again at `again` is stored anew. A session that left the scope is forgotten
+ * after the retention. When it returns, its state is reported again, under the same ids.
  */
 export function isStoredAnew(
   fate: Fate | undefined,

@@ -61,9 +61,8 @@ export class Endings {
 }
 
 /**
- * Whether a call may be answered with an error: its tool failed, its time is over, its output was
- * refused, or its app knows that the session no longer waits, and we do not (no webhook reports a
- * deleted session).
+ * Whether a call may be answered with an error. Its tool failed, its time is over, or its output was refused. Or its app knows
+ * that the session no longer waits, and the sidecar does not, because no webhook reports a deleted session.
  */
 export function mayFail({ sites, state, shared }: WatchParts, callId: string): boolean {
   const call = state.calls.get(callId)
