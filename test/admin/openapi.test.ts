@@ -110,7 +110,7 @@ it('describes each path parameter, and gives each operation a name of its own', 
   }
 })
 
-it('refers only to what it has, and has only what something refers to', () => {
+it('has every schema that it refers to, and refers to every schema that it has', () => {
   const schemas = Object.keys(objectAt(document, 'components', 'schemas'))
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, target]) => target)
   expect(new Set(references)).toEqual(new Set(schemas.map((name) => `#/components/schemas/${name}`)))

@@ -79,7 +79,7 @@ test.for([
   expect(document).toMatchObject({ status })
 })
 
-test('below /v1 the same stands where clients of the service look for it', async () => {
+test('below /v1 an error has the form that clients of the service expect', async () => {
   const reply = await send(`${running.base}/v1/events`, { method: 'GET' })
   expect(reply.json['error']).toMatchObject({ code: 'rate_limit_exceeded' })
   expect(reply.headers['retry-after']).toBe('5')

@@ -166,7 +166,7 @@ test('a transient frame waits until what came before it is durable', () => {
   expect(published()).toEqual(['a', '9', 'b', '10', 'c', 'd'])
 })
 
-test('a frame that we had already holds back no transient one', () => {
+test('a repeated frame delays no transient frame', () => {
   const { published, transient, durable } = readHub()
   transient('a', '1')
   durable([], '1')

@@ -53,7 +53,7 @@ test('without a cursor there are live frames only, with the type and data as the
   expect(reader.retry).toBe(2000)
 })
 
-test('a cursor at the end of the log goes live, also once what it stands at was pruned', async () => {
+test('a cursor at the end of the log continues live, also after its fact was pruned', async () => {
   const { base, stream, store, relay } = await open([1, 2, 3])
   expect(await store.log.prune(-1)).toMatchObject({ facts: 3 })
   await using reader = await EventReader.open(`${base}/v1/events?transient=1`, { 'last-event-id': '3' })
@@ -67,7 +67,7 @@ test('a cursor at the end of the log goes live, also once what it stands at was 
   await until('a frame', () => reader.frames.some(({ id }) => id === '4'))
 })
 
-test('a cursor gives what was persisted after it and then what comes, each once and in order', async () => {
+test('after a cursor, stored frames and then new frames arrive once each and in order', async () => {
   const { base, stream } = await open([1, 2, 3])
   await using reader = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '1' })
   const writing = (async () => {
@@ -145,7 +145,7 @@ test('a frame whose fact has another name goes out under its own', async () => {
   expect(reader.frames[0]?.event).toBe('turn.ended')
 })
 
-test('data of several lines comes back as it was', async () => {
+test('data of several lines arrives unchanged', async () => {
   const { base, store } = await open()
   const body = '{\n  "type": "agent.message",\n  "seq": 1\n}'
   await store.log.commit({ facts: [frameFact('1', 's-a', { body })] })
@@ -225,7 +225,7 @@ test(
   },
 )
 
-test('a cursor that is none, and a parameter that is unknown, are refused as the service refuses them', async () => {
+test('an invalid cursor and an unknown parameter are refused as the service refuses them', async () => {
   const { get } = await open()
   for (const reply of [
     await get('/v1/events?last_event_id=abc'),

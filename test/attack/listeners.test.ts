@@ -210,7 +210,7 @@ describe('the listeners of a running sidecar', () => {
 
   // [fault webhook-1]
   test(
-    'one delivery a thousand times at once is one hint, and an old one is none',
+    'the same delivery a thousand times makes one hint, and an old delivery makes none',
     { timeout: 40_000 },
     async () => {
       const [accepted, duplicate, stale] = [

@@ -79,7 +79,7 @@ describe('lists', () => {
     expect(await cli([command, '--url', url])).toEqual({ code: 0, out: `${said}\n`, err: '' })
   })
 
-  test('of facts follow what comes', async () => {
+  test('of facts follow new facts', async () => {
     const rows = [fact('evt_1', 'turn.started'), fact('evt_2', 'turn.completed')]
     const { url } = await adminApi({
       'GET /api/events': (asked, query) =>
@@ -95,7 +95,7 @@ describe('lists', () => {
     await running.ended
   })
 
-  test('of facts of a kind that is seldom follow what comes when the last of it is no longer kept', async () => {
+  test('of facts of a rare type follow new facts after the last one was pruned', async () => {
     const rows = [fact('evt_1', 'session.failed'), fact('evt_2', 'turn.completed')]
     const { url, asked } = await adminApi({
       'GET /api/events': (one, query) => {
@@ -120,7 +120,7 @@ describe('lists', () => {
     await running.ended
   })
 
-  test('end quietly when the reader has seen enough', async () => {
+  test('end without an error when the reader closes the pipe', async () => {
     const many = Array.from({ length: 400 }, (_, index) => fact(`evt_${index}`, 'agent.message'))
     const { url } = await adminApi({ 'GET /api/events': paged(many, (row) => row['id']) })
     const running = start(['events', '--json', '--limit', '400', '--url', url])
@@ -131,7 +131,7 @@ describe('lists', () => {
 
 describe('actions', () => {
   // An address swallows a segment that is a dot, and what is left of this one means all of them.
-  test('on a delivery that is called by a dot are not on all of them', async () => {
+  test('on a delivery whose id is a dot do not change all deliveries', async () => {
     const { url, asked } = await adminApi({ 'POST /api/deliveries/retry': () => ({ count: 12 }) })
     expect((await cli(['deliveries', 'retry', '.', '--url', url])).code).toBe(1)
     expect(asked.map(({ url }) => url)).toEqual(['/api/deliveries/%252E/retry', '/openapi.json'])

@@ -271,7 +271,7 @@ test('PG variables complete the address, and TLS is checked against the given au
   expect({ code }).toEqual({ code: 0 })
 })
 
-test('a second sidecar works beside the first, and goes on when that one ends', async () => {
+test('a second sidecar works beside the first, and continues when the first ends', async () => {
   const url = at('postgres', 'held')
   const [firstPort, secondPort] = [await freePort(), await freePort()]
   const cwd = await folderWith({

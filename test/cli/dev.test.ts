@@ -92,7 +92,7 @@ describe('the demonstration', () => {
     expect(code).toBe(0)
   })
 
-  test('plays what a scenario file of one’s own says', async () => {
+  test('plays the steps of a given scenario file', async () => {
     const folder = await folderWith({
       'mine.yaml': 'name: mine\nsessions:\n  - title: Mine alone\n    messages: ["say Hello"]\n',
     })

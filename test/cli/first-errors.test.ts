@@ -78,7 +78,7 @@ test.each([
     ["error: option '--send' needs --forward-to, the address of your app"],
   ],
   [
-    'an address that is none',
+    'an invalid address',
     ['dev', '--forward-to', 'ftp://localhost'],
     2,
     [
@@ -95,13 +95,13 @@ test.each([
     ],
   ],
   [
-    'a secret that is none',
+    'an invalid secret',
     ['dev', '--forward-to', '3000', '--secret-file', 'bad.yaml'],
     2,
     ['error: the secret for callbacks cannot be kept in bad.yaml: a Standard Webhooks secret is "whsec_"'],
   ],
   [
-    'a configuration where no folder can be',
+    'a configuration in a folder that cannot be created',
     ['init', '/proc/x/y/sidecar.yaml', '--base-url', 'https://agents.example.com'],
     1,
     ['error: /proc/x does not exist', '  fix: correct the path'],

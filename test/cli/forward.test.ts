@@ -81,7 +81,7 @@ const CALL = 'call lookup_order {"order_id":"42"}'
 
 describe('dev --forward-to', () => {
   test(
-    'sends callbacks and function calls to one’s own app, signed with a secret that stays',
+    'sends callbacks and function calls to the user’s app, signed with a stored secret',
     { timeout: LONG },
     async () => {
       const { url } = await ownApp()

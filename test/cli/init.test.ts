@@ -60,7 +60,7 @@ test('overwrites neither a configuration nor a secret', async () => {
   expect(await readFile(path.join(folder, 'callback-secret.txt'), 'utf8')).toBe('whsec_bWluZQ==')
 })
 
-test('refuses a secret of before that is none, and writes what looks like a variable as it is', async () => {
+test('refuses an invalid existing secret, and does not expand text that looks like a variable', async () => {
   const folder = await folderWith({ 'callback-secret.txt': 'change-me!' })
   const { code, err } = await cli(['init', path.join(folder, 'sidecar.yaml'), ...URLS])
   expect(code).toBe(2)

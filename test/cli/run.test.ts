@@ -99,13 +99,13 @@ describe('run', () => {
     expect((await one.ended).code).toBe(0)
   })
 
-  test('that cannot start ends though a module holds on to a timer', async () => {
+  test('that cannot start ends although a module keeps a timer', async () => {
     const handlers = 'handlers: [{ name: app, module: ./app.mjs }]'
     const file = await configured(handlers, 'svc_pat_unknown', { 'app.mjs': HOLDING })
     expect((await run(file).ended).code).toBe(3)
   })
 
-  test('says who holds the store when another program does', async () => {
+  test('reports which program holds the store', async () => {
     const file = await configured()
     const first = run(file)
     await expect.poll(() => first.err, { timeout: 10_000 }).toContain('sidecar: started')
@@ -196,7 +196,7 @@ describe('run', () => {
 })
 
 describe('emulate', () => {
-  test('says where it is, takes its token, and ends on a signal', async () => {
+  test('prints its address, accepts its token, and ends on a signal', async () => {
     const one = start(['emulate', '--listen', '127.0.0.1:0', '--token', 'svc_pat_mine'])
     running.push(one)
     await expect.poll(() => one.out).toContain('curl')

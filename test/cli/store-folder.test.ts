@@ -32,7 +32,7 @@ async function folderWithStore(
 }
 
 describe('the store of a configuration', () => {
-  test('is the one beside it, wherever a command is called', async () => {
+  test('is beside the configuration, in whatever folder a command is called', async () => {
     const [mine, other] = [await folderWithStore(), await folderWithStore()]
     const { code, out } = await run(mine, ['store', 'check', '-c', `${other}/sidecar.yaml`])
     expect({ code, file: out.split(':')[0] }).toEqual({ code: 0, file: `${other}/data/sidecar.db` })
@@ -41,7 +41,7 @@ describe('the store of a configuration', () => {
     expect(existsSync(path.join(mine, 'kept.db'))).toBe(true)
   })
 
-  test('starts in the image where it did, whose configuration is mounted elsewhere', async () => {
+  test('has the same path in the image, where the configuration is mounted in another folder', async () => {
     const [app, mounted] = [await folderWithStore({}), await folderWith({ 'sidecar.yaml': CONFIG })]
     const env = { SIDECAR_STORE_BASE: app }
     const { code, out } = await run(mounted, ['store', 'check', '-c', 'sidecar.yaml'], env)
@@ -49,7 +49,7 @@ describe('the store of a configuration', () => {
   })
 
   // [fault operator-1]
-  test('left in the working directory by an earlier version stops every command that would begin another', async () => {
+  test('left in the working directory by an earlier version stops every command that would create another store', async () => {
     const [old, configured] = [await folderWithStore({}), await folderWith({ 'sidecar.yaml': CONFIG })]
     const config = `${configured}/sidecar.yaml`
     const [from, to] = [`${old}/data/sidecar.db`, `${configured}/data/sidecar.db`]
@@ -83,7 +83,7 @@ describe('the store of a configuration', () => {
       expect([name, existsSync(path.join(configured, 'data', name))]).toEqual([name, true])
   })
 
-  test('of another configuration is let alone once this one says which is its own', async () => {
+  test('of another configuration is ignored if this configuration sets store.url', async () => {
     const old = await folderWithStore({})
     const configured = await folderWith({})
     const env = { SIDECAR_STORE__URL: `sqlite:${configured}/data/sidecar.db` }
@@ -96,7 +96,7 @@ describe('the store of a configuration', () => {
     expect(err).not.toContain(old)
   })
 
-  test('is begun anew where the one in the working directory follows another service', async () => {
+  test('is created if the store in the working directory belongs to another service', async () => {
     const old = await folderWithStore({}, 'http://127.0.0.1:8')
     const configured = await folderWith({ 'sidecar.yaml': CONFIG })
     const { out } = await run(old, ['check', '-c', `${configured}/sidecar.yaml`, '--json'])

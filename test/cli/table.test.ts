@@ -36,7 +36,7 @@ test('a table fits the screen by cutting what may be cut, and no further', () =>
   expect(renderTable(rows, columns, { width: 5, paint: plain })).toContain('a     a tex…     5\n')
 })
 
-test('a cell is one line, whatever its text holds', () => {
+test('a cell is one line, also if its text has line breaks', () => {
   const hostile = [{ name: 'x\n\u001b[31mred\u0007', text: 'y\u202etxet', size: 0 }]
   expect(renderTable(hostile, columns, { width: null, paint: plain })).toBe(
     'NAME       TEXT    SIZE\nx [31mred  y txet     0\n',

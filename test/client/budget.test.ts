@@ -57,7 +57,7 @@ test('those who wait go in the order in which they came, one first, then ever mo
   expect(gone).toEqual(Array.from({ length: 20 }, (_, one) => one))
 })
 
-test('a request that comes while others wait stands behind them', async () => {
+test('a new request waits behind the requests that already wait', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 1000)
   const gone: string[] = []

@@ -20,7 +20,7 @@ function refused(
 }
 
 describe('the code of an error', () => {
-  test('is the one that the body names, with its message and request id', () => {
+  test('is the code of the body, with its message and request id', () => {
     const error = refused(409, {
       error: { code: 'conflict', message: 'exists already', request_id: 'req_1' },
     })

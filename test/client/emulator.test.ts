@@ -234,7 +234,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
     abort.abort()
   })
 
-  test('a revoked token ends everything until there is another', async () => {
+  test('a revoked token stops all requests until the token changes', async () => {
     const { emulator, service } = await start({ openDetails })
     const minted = emulator.mintToken(['sessions:read'])
     service.setToken(minted.token)

@@ -42,7 +42,7 @@ describe('the event stream', () => {
     await until(() => bench.server.open() === 0)
   })
 
-  test('over the ceiling of streams says when to come back, and leaves the reads alone', async () => {
+  test('over the limit of streams has a time to wait, and does not delay reads', async () => {
     await using bench = await startBench(({ path }) =>
       path === '/v1/events'
         ? refusal(429, 'rate_limit_exceeded', { 'retry-after': '5' })
@@ -112,7 +112,7 @@ describe('the event stream', () => {
     expect(bench.service.authorized()).toBe(false)
   })
 
-  test('that is none, for its type or its status, is refused and its connection closed', async () => {
+  test('with a wrong content type or status is refused, and its connection is closed', async () => {
     await using bench = await startBench((_asked, response) => {
       response.writeHead(200, { 'content-type': 'text/html' }).write('<html>')
       return null

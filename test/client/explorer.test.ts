@@ -48,14 +48,14 @@ async function known(document: unknown, then: (call: Call) => unknown = () => do
 }
 
 describe('the description of the service', () => {
-  it('is not there at first: what the interface names is known, and why the rest is not', () => {
+  it('is missing at first: the routes of the interface are known, and the reason for the others', () => {
     const { explorer, calls } = exploring(() => plainDocument)
     expect(explorer.found).toMatchObject({ documented: false, fault: 'the document was not read yet' })
     expect(explorer.found.routes.listSessions).toMatchObject({ found: true, how: 'default' })
     expect(calls).toEqual([])
   })
 
-  it('is read once, however many ask at the same time, and again for who asks later', async () => {
+  it('is read once for simultaneous requests, and again for a later request', async () => {
     const { explorer, calls } = exploring(() => plainDocument)
     const [one, other] = await Promise.all([explorer.discover(), explorer.discover()])
     expect(one).toBe(other)
@@ -82,14 +82,17 @@ describe('the description of the service', () => {
     ['a failure', () => Promise.reject(new Error('the line is dead')), 'the line is dead'],
     ['no JSON', () => '{"paths":', expect.stringMatching(/JSON/)],
     ['nothing in it', () => ({}), 'it describes no operation'],
-  ])('that cannot be read (%s) takes nothing from what is known, and says why', async (_, answer, fault) => {
-    const { explorer, calls, warnings } = await known(plainDocument, answer)
-    const found = await explorer.discover()
-    expect(found).toMatchObject({ documented: true, fault, routes: { answer: { found: true } } })
-    expect(explorer.found).toBe(found)
-    expect(warnings).toEqual([{ reason: fault }])
-    expect(calls).toHaveLength(2)
-  })
+  ])(
+    'that cannot be read (%s) removes no known route, and the reason is reported',
+    async (_, answer, fault) => {
+      const { explorer, calls, warnings } = await known(plainDocument, answer)
+      const found = await explorer.discover()
+      expect(found).toMatchObject({ documented: true, fault, routes: { answer: { found: true } } })
+      expect(explorer.found).toBe(found)
+      expect(warnings).toEqual([{ reason: fault }])
+      expect(calls).toHaveLength(2)
+    },
+  )
 })
 
 describe('a route', () => {
@@ -187,7 +190,7 @@ describe('a route that is not there any more', () => {
     expect(await moved('answer', GONE, { to: nothing })).toEqual({ came: GONE, reads: 1 })
   })
 
-  it('that is gone from its new place as well is not followed further', async () => {
+  it('that is also missing at its new path is not looked up again', async () => {
     const { explorer, clock } = await known(plainDocument, () => otherDocument)
     clock.advance(60_000)
     let times = 0
@@ -199,7 +202,7 @@ describe('a route that is not there any more', () => {
     expect(times).toBe(2)
   })
 
-  it('has moved when its method alone is another', async () => {
+  it('has moved if only its method changed', async () => {
     const { explorer, clock } = await known(plainDocument)
     const old: Route = { ...(explorer.found.routes.answer as Route), method: 'PUT' }
     clock.advance(60_000)

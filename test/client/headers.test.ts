@@ -50,7 +50,7 @@ describe('the header of idempotency', () => {
     })
   })
 
-  it('is the one that most operations have, whatever its case', () => {
+  it('is the header that most operations have, in any case of letters', () => {
     const document = taking(['Idempotency-A'], ['idempotency-b'], ['Idempotency-B'])
     expect(keyIn(document)?.name).toBe('idempotency-b')
     expect(keyIn(taking(['Idempotency-B'], ['Idempotency-A'], ['idempotency-b']))?.name).toBe('idempotency-b')

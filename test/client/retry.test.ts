@@ -230,7 +230,7 @@ describe('a directory that is unavailable', () => {
   const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
   /** One after the other would still be inside the wait of another route: 11 of 14 requests were. */
-  test('holds every request until Retry-After: other routes, acts, discovery and the stream', async () => {
+  test('delays every request until Retry-After: other routes, writes, discovery and the stream', async () => {
     await using bench = await startBench(() => unavailable('6'))
     const { service, server, clock } = bench
     const all = [service.health()]
@@ -327,7 +327,7 @@ test('no more requests are under way at once than allowed', async () => {
   expect(batches).toEqual([8, 8, 8])
 })
 
-test('stopping ends what is under way, what waits to try again, and what comes later', async () => {
+test('stopping ends running requests, waiting retries, and later requests', async () => {
   await using bench = await startBench(() => null)
   const hanging = faultOf(bench.service.health())
   await until(() => bench.server.asked.length === 1)

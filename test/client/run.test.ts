@@ -80,7 +80,7 @@ describe.each(PROFILES)('a run (profile %s)', (profile) => {
     expect(await faultOf(running)).toMatchObject({ code: 'timeout' })
   })
 
-  it('leaves to others what it has no function for, until its time is over', async () => {
+  it('leaves calls without a function to other programs until their deadline', async () => {
     const { client, emulator } = await stand(profile)
     const { id } = await client.sessions.create()
     const running = client.run(id, 'call unknown\nask Which?', { ...QUICK, timeout: 300, functions: {} })

@@ -295,7 +295,7 @@ describe('routes', () => {
     expect(JSON.parse(bench.server.asked.at(-1)?.body ?? '')).toMatchObject({ kind: 'function' })
   })
 
-  test('what is gone does not make us read the document more than once a minute', async () => {
+  test('missing resources cause at most one read of the document in a minute', async () => {
     await using bench = await startBench(routes(plainDocument, {}))
     await bench.service.discover()
     const read = (): number => bench.server.asked.filter(({ path }) => path === '/v1/openapi.json').length
@@ -306,7 +306,7 @@ describe('routes', () => {
     expect(read()).toBe(2)
   })
 
-  test('a session that is gone is no reason to read the document', async () => {
+  test('a deleted session does not cause a read of the document', async () => {
     await using bench = await startBench(routes(plainDocument, {}))
     expect(await faultOf(bench.service.readSession('s1'))).toMatchObject({ code: 'not_found', status: 404 })
     expect(bench.server.asked).toHaveLength(1)

@@ -270,7 +270,7 @@ describe('a stream', () => {
     expect(next).toMatchObject({ type: 'next', seq: long, session_id: 's1', turn_id: 't1' })
   })
 
-  it('does not take an event for what it is named when the stated fields are missing', async () => {
+  it('does not trust the name of an event whose stated fields are missing', async () => {
     const { client } = await streaming(() => [
       'data: {"type":"agent.message","seq":1,"payload":{"text":7}}\n\n',
     ])

@@ -65,7 +65,7 @@ describe.each(PROFILES)('files (profile %s)', (profile) => {
     expect((await client.files.list(id, { refresh: true })).data).toHaveLength(120)
   })
 
-  it('that fit no request are refused by name before anything of them is sent', async () => {
+  it('that fit no request are refused by name before a byte is sent', async () => {
     const { client } = await stand(profile)
     const { id } = await client.sessions.create()
     let pulled = 0
@@ -91,7 +91,7 @@ describe.each(PROFILES)('files (profile %s)', (profile) => {
     ])
   })
 
-  it('of this machine that are not there are named', async () => {
+  it('of this machine that do not exist are named in the error', async () => {
     const { client } = await stand(profile)
     const { id } = await client.sessions.create()
     expect(await faultOf(client.files.write(id, [{ path: 'a', from: '/no/such/file' }]))).toMatchObject({
@@ -221,7 +221,7 @@ describe('a download', () => {
     await until(() => (sent.open === 0 ? true : undefined))
   })
 
-  it('comes at the pace of its reader', async () => {
+  it('is read only as fast as its reader', async () => {
     const { client, sent } = await endless(512 * MIB)
     const { body } = await client.artifacts.archive('s1')
     const reader = body.getReader()
@@ -286,7 +286,7 @@ describe('a download', () => {
     expect((await new Response(body).bytes()).length).toBeGreaterThan(0)
   })
 
-  it('that says nothing for 45 s is given up', async () => {
+  it('that sends nothing for 45 s is aborted', async () => {
     const listening = await listen((request, response) => {
       if (request.url === '/v1/openapi.json') return void response.end('{"paths":{}}')
       response.writeHead(200).write('a beginning')

@@ -18,7 +18,7 @@ const none = (fault: Malformed): never => {
 const session = { object: 'session', id: 's1', status: 'idle', updated_at: 5, required_actions: [] }
 
 describe('a session', () => {
-  test('keeps what is unknown, and reads what is known', () => {
+  test('keeps unknown fields, and parses known fields', () => {
     const raw = {
       ...session,
       status: 'requires_action',
@@ -70,7 +70,7 @@ describe('a session', () => {
     expect(() => readSession({ ...session, id: '\udfff' }, none)).toThrow(Malformed)
   })
 
-  test('that waits without saying for what is not taken for one that waits for nothing', () => {
+  test('that requires action and lists no action is not parsed as one without actions', () => {
     const silent = { ...session, required_actions: null }
     expect(readSession(silent, none).actions).toEqual([])
     expect(() => readSession({ ...silent, status: 'requires_action' }, none)).toThrow(Malformed)
@@ -95,7 +95,7 @@ describe('a turn', () => {
     },
   )
 
-  test('that does not name its session belongs to the one that was asked', () => {
+  test('without a session id belongs to the session that was requested', () => {
     expect(readTurn({ id: 't1', status: 'completed' }, 's9').sessionId).toBe('s9')
   })
 })
@@ -175,12 +175,12 @@ describe('a page', () => {
     expect(() => parsePage(value, parse, none)).toThrow(Malformed)
   })
 
-  test('that has more but says not where is malformed: asking again would never end', () => {
+  test('with has_more and without last_id is malformed: reading on would never end', () => {
     expect(() => parsePage({ data: [1], has_more: true }, parse, () => undefined)).toThrow('last_id')
   })
 })
 
-test('a page goes on where it says, and else after its last entry', () => {
+test('the next page begins after last_id, or else after the last entry', () => {
   const parse = (entry: unknown): string => readAction(entry).callId
   const data = [{ type: 'a', call_id: 'c1', id: 'row1' }]
   expect(parsePage({ data, has_more: true, last_id: 'row7' }, parse, none).lastId).toBe('row7')
@@ -270,7 +270,7 @@ test('times are whole milliseconds, and null where no clock shows them', () => {
   })
 })
 
-test('whatever comes is read or malformed, never anything else', () => {
+test('any input is parsed or malformed, and never throws anything else', () => {
   const word = fc.constantFrom(
     'id',
     'status',

@@ -94,7 +94,7 @@ describe('a configuration', () => {
     expect(config.polling.interval).toBe(2000)
   })
 
-  test('as an object is taken literally and left as it was', async () => {
+  test('as an object is taken literally and not modified', async () => {
     const input = Object.freeze({ service: Object.freeze({ ...SERVICE, token: '${NOT_EXPANDED}' }) })
     expect((await resolveConfig(input)).config.service.token).toBe('${NOT_EXPANDED}')
     expect(input).toEqual({ service: { ...SERVICE, token: '${NOT_EXPANDED}' } })

@@ -58,28 +58,24 @@ async function outcome(loading: Promise<unknown>): Promise<'valid' | 'refused' |
   }
 }
 
-test(
-  'whatever text a file holds, it is a configuration or a list of faults',
-  { timeout: 60_000 },
-  async () => {
-    const file = path.join(await folderWith({}), 'sidecar.yaml')
-    const text = fc.oneof(
-      fc.string({ unit: 'binary', maxLength: 200 }),
-      fc.string({ unit: fc.constantFrom(...MARKS), maxLength: 60 }),
-      anything.map((value) => JSON.stringify(value) ?? ''),
-      anything.map((value) => stringify(value)),
-    )
-    await fc.assert(
-      fc.asyncProperty(text, async (content) => {
-        await writeFile(file, content)
-        expect(await outcome(loadConfig(file, { A: '1' }))).toMatch(/^(valid|refused)$/)
-      }),
-      { numRuns: repeats(1500) },
-    )
-  },
-)
+test('any text of a file is a configuration or a list of faults', { timeout: 60_000 }, async () => {
+  const file = path.join(await folderWith({}), 'sidecar.yaml')
+  const text = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 200 }),
+    fc.string({ unit: fc.constantFrom(...MARKS), maxLength: 60 }),
+    anything.map((value) => JSON.stringify(value) ?? ''),
+    anything.map((value) => stringify(value)),
+  )
+  await fc.assert(
+    fc.asyncProperty(text, async (content) => {
+      await writeFile(file, content)
+      expect(await outcome(loadConfig(file, { A: '1' }))).toMatch(/^(valid|refused)$/)
+    }),
+    { numRuns: repeats(1500) },
+  )
+})
 
-test('whatever the environment holds, it is a configuration or a list of faults', async () => {
+test('with any environment the result is a configuration or a list of faults', async () => {
   const step = fc.oneof(fc.constantFrom(...KEYS, '0', '1', '9', ''), fc.string({ maxLength: 5 }))
   const variable = fc
     .array(step, { minLength: 1, maxLength: 5 })
@@ -97,7 +93,7 @@ test('whatever the environment holds, it is a configuration or a list of faults'
   )
 })
 
-test('whatever an object holds, it is a configuration or a list of faults, and no prototype is touched', async () => {
+test('any object is a configuration or a list of faults, and changes no prototype', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.anything({ withBigInt: true, withMap: true, withDate: true, withNullPrototype: true }),

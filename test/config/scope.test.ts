@@ -19,7 +19,7 @@ async function faultsOf(scope: unknown): Promise<string[]> {
   return error.faults.map(({ path, message }) => `${path}: ${message}`)
 }
 
-it('is every session unless something is asked for', async () => {
+it('has every session by default', async () => {
   for (const scope of [undefined, {}, { metadata: {} }]) expect(await scopeOf(scope)).toBeNull()
 })
 
@@ -35,7 +35,7 @@ it('takes metadata, an empty value too, and one token or several', async () => {
   })
 })
 
-it('is overridden as JSON, a token as it is', async () => {
+it('is overridden by JSON, and its token by plain text', async () => {
   const env = {
     SIDECAR_SCOPE__METADATA: '{"app":"support"}',
     SIDECAR_SCOPE__CREATED_BY_TOKEN: '["tok_1","tok_2"]',
@@ -64,7 +64,7 @@ it('refuses what it would silently not match, with the fix', async () => {
   ])
 })
 
-it('is printed as it is in force', async () => {
+it('is printed with its effective values', async () => {
   const loaded = await resolveConfig({ service: SERVICE, scope: { metadata: { app: 'billing' } } })
   expect(printConfig(loaded)).toContain('scope:\n  metadata:\n    app: billing\n')
 })

@@ -43,7 +43,7 @@ async function watched(folder: string) {
 }
 
 describe('files of secrets', () => {
-  test('that are pipes are read at the start alone, and hold up no other', async () => {
+  test('that are pipes are read at the start only, and delay no other', async () => {
     const folder = await folderWith({ secrets: OLD })
     execFileSync('mkfifo', [`${folder}/token`])
     const written = writeFile(`${folder}/token`, 'one\n')
@@ -92,7 +92,7 @@ describe('files of secrets', () => {
     watch.stop()
   })
 
-  test('that vanish, or hold what is no secret, leave the old one in force with one warning', async () => {
+  test('that vanish, or have no valid secret, leave the old secret in use with one warning', async () => {
     const folder = await folderWith({ token: 'one', secrets: OLD })
     const { changes, warnings, watch } = await watched(folder)
     await rm(`${folder}/token`)
@@ -112,7 +112,7 @@ describe('files of secrets', () => {
     watch.stop()
   })
 
-  test('are looked at by the clock until stopped, and not at all where there are none', async () => {
+  test('are checked at an interval until stopped, and never if there are none', async () => {
     const folder = await folderWith({ token: 'one', secrets: OLD })
     const { changes, clock, watch } = await watched(folder)
     await writeFile(`${folder}/token`, 'two')

@@ -16,7 +16,7 @@ async function tokenFile(token: string): Promise<string> {
 }
 
 describe('session-sidecar conform', () => {
-  it('prints rule by rule what holds, and why the rest was not tried', async () => {
+  it('prints the result of each rule, and why a rule was not tried', async () => {
     const service = await emulator()
     const target = ['--base-url', service.baseUrl, '--token-file', await tokenFile(service.token)]
     const { code, out, err } = await cli(['conform', ...target, '--only', 'HLT,SES-65,GEN-32'])

@@ -4,7 +4,7 @@ import { belongings, differences, emulator, idsIn, QUICK, run } from './support.
 import { fields, proxyOf } from './proxy.ts'
 
 describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
-  it('keeps every rule that can be tried, and is left as it was', { timeout: 60_000 }, async () => {
+  it('follows every rule that can be tried, and is unchanged afterwards', { timeout: 60_000 }, async () => {
     const service = await emulator({ openDetails })
     const before = await belongings(service)
     const report = await run({ baseUrl: service.baseUrl, token: service.token, write: true, only: QUICK })
@@ -39,7 +39,7 @@ describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
   })
 })
 
-describe('an agent that does not do what it is asked', () => {
+describe('an agent that does not follow its instructions', () => {
   it.each(['say No.', 'hang', 'fail for good', 'shell true'])(
     'but "%s" makes nothing differ',
     { timeout: 60_000 },

@@ -90,7 +90,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(await page.getByRole('alert').count()).toBe(0)
   }, 40_000)
 
-  it('shows a session whose times are none, and whose texts are objects', async () => {
+  it('shows a session with invalid times, and with objects in place of texts', async () => {
     const odd = { toString: 1, valueOf: 1 }
     const action = actionRaw('call_1', { type: 'function_call', name: odd, created_at: 'soon' })
     const waiting = sessionRaw('s-odd', {

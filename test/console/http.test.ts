@@ -166,7 +166,7 @@ describe('a login', () => {
     expect((await admin.get('/api/status', { cookie: first })).status).toBe(401)
   })
 
-  it('says whether a token is wanted, and until when the login holds', async () => {
+  it('reports whether a token is needed, and when the login expires', async () => {
     const admin = await start({ token: () => 't', now: () => 5 })
     const cookie = await logIn(admin, 't')
     expect((await admin.get('/console/login')).json).toEqual({ token_wanted: true, expires_at: null })

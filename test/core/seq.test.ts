@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isBefore, isWhole } from '../../src/core/seq.ts'
 
-test('a seq is compared by its digits, beyond what a double holds', () => {
+test('a seq is compared by its digits, also above 2^53', () => {
   const ascending = [
     '0',
     '1',
@@ -21,7 +21,7 @@ test('a seq is digits and nothing else, at most forty', () => {
   expect(given.map(isWhole)).toEqual([true, true, true, false, false, false, false, false, false])
 })
 
-test('texts that are no numbers have an order all the same: no two are before each other', () => {
+test('texts without a number have a consistent order', () => {
   const ascending = ['', 'a', 'b', '7:a', '7:b']
   for (const [index, text] of ascending.entries())
     expect(ascending.map((other) => isBefore(text, other))).toEqual(ascending.map((_, at) => index < at))

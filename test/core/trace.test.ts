@@ -4,7 +4,7 @@ import { seededRandom } from '../support/ports.ts'
 
 const GIVEN = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00'
 
-test('a traceparent that was given is gone on with: same trace, same flags, a span of its own', () => {
+test('a given traceparent is continued: same trace, same flags, a new span', () => {
   const { traceparent } = plainTracer(seededRandom()).start(
     'callback',
     { given: GIVEN, key: 's' },
@@ -28,6 +28,6 @@ test.for([
   `${GIVEN}-extra`,
   '00-00000000000000000000000000000000-00f067aa0ba902b7-01',
   '00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01',
-])('a traceparent that is none is passed over: %s', (given) => {
+])('an invalid traceparent is ignored: %s', (given) => {
   expect(traceContext({ given, key: 's' })).toEqual(traceContext({ given: undefined, key: 's' }))
 })

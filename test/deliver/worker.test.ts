@@ -88,7 +88,7 @@ describe('delivering', () => {
     expect(seqs(world.sent)).toEqual([1])
   })
 
-  it('tries again by the policy, counts each attempt, and holds the lane meanwhile', async () => {
+  it('retries by the policy, counts each attempt, and delays the lane meanwhile', async () => {
     const world = await deliveryWorld()
     let failures = 2
     world.reply = () => (failures-- > 0 ? FAILED : DELIVERED)
@@ -170,7 +170,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
   })
 
-  it('puts off a lane that waits, as soon as that can be stored, so that a restart keeps to it', async () => {
+  it('stores the time until which a lane waits, so that a restart respects it', async () => {
     const world = await deliveryWorld()
     const accept = refuseAcks(world.store)
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
@@ -295,7 +295,7 @@ describe('delivering', () => {
     expect(world.batches).toEqual([10, 10, 5])
   })
 
-  it('hands a module one at a time, whatever batches are asked for: each comes to what it comes to', async () => {
+  it('gives a module one fact at a time, also with a batch size, and each has its own outcome', async () => {
     const called: unknown[] = []
     const handle = ({ id }: CallbackEvent): void => {
       called.push(id)

@@ -65,7 +65,7 @@ describe.skipIf(!whole)('the database runbook', () => {
     })
   }
 
-  test('measures, backs up, restores and rotates as it is written', async () => {
+  test('measures, backs up, restores and rotates as documented', async () => {
     folder = await folderWith({
       'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }\nstore: { url: "${database()}" }\n`,
     })

@@ -66,7 +66,7 @@ describe.skipIf(!hasKustomize)('kustomize', () => {
     expect(JSON.stringify(set)).toMatch(/"configMap":\{"name":"agent-session-sidecar-[a-z0-9]{10}"\}/)
   })
 
-  test('adds the sidecar of the component to a Deployment that asks for it, beside what it has, and to no other', async () => {
+  test('adds the sidecar of the component to a Deployment with the label, keeps its containers, and changes no other', async () => {
     const folder = await folderWith({
       'deployment.yaml': JSON.stringify(DEPLOYMENT),
       'other.yaml': JSON.stringify({ ...DEPLOYMENT, metadata: { name: 'other' } }),

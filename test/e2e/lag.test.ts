@@ -29,7 +29,7 @@ async function lag(rig: Rig, which: RegExp): Promise<() => number> {
 }
 
 describe.for(PROFILES)('resources that lag behind the stream, which is alone (%s)', (details) => {
-  test('a turn that is over by its frame is reported as soon as its resource shows it', async () => {
+  test('a turn that ended by its frame is reported as soon as its resource shows the end', async () => {
     await using rig = await Rig.open({ details, channels: ['stream'] })
     const session = await rig.client.start('say Hello', 'hang')
     await rig.event('turn.started')
@@ -55,7 +55,7 @@ describe.for(PROFILES)('resources that lag behind the stream, which is alone (%s
     await assertWhole(rig)
   })
 
-  test('an action in a frame is reported, and answered, as soon as its session shows it', async () => {
+  test('an action of a frame is reported and answered as soon as its session shows it', async () => {
     await using rig = await Rig.open({ details, channels: ['stream'], tools: { look: {} } })
     const session = await rig.client.withTools({ look: null })
     rig.app.run = () => ({ body: 'seen' })

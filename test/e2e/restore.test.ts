@@ -10,7 +10,7 @@ import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
 describe.for(PROFILES)('an old backup (%s)', (details) => {
-  test('an old backup put back: the cursor rewinds, and what comes again has the ids that it had', async () => {
+  test('an old backup is restored: the cursor rewinds, and repeated facts keep their ids', async () => {
     await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
     const config = path.join(rig.folder, 'backup.json')
     await writeFile(config, JSON.stringify(rig.config))

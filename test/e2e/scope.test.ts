@@ -110,7 +110,7 @@ describe('a scope', () => {
     expect(deliveredTo(rig)).toEqual(new Set([ours]))
   })
 
-  test('holds the frames of a session until it can be read, and then delivers them in order', async () => {
+  test('delays the frames of a session until it can be read, and then delivers them in order', async () => {
     await using rig = await Rig.open({ channels: ['stream'], config: { scope: BILLING } })
     let refused = 0
     rig.gateway.intercept = ({ url }) => {
@@ -167,7 +167,7 @@ describe('a scope', () => {
     expect(texts).toHaveLength(1)
   })
 
-  test('lets go of a session that a PATCH moves out of it, and still delivers what is pending', async () => {
+  test('drops a session that a PATCH moves out of it, and still delivers pending facts', async () => {
     await using rig = await Rig.open({ config: { scope: BILLING }, tools: { lookup_order: {} } })
     const { client, app } = rig
     const id = await client.create(BILLING)
@@ -197,7 +197,7 @@ describe('a scope', () => {
     expect(app.seen().filter(({ type }) => type === 'turn.started')).toHaveLength(2)
   })
 
-  test('that is another in the next run sorts the sessions anew, without a flood of old facts', async () => {
+  test('that changed before a restart selects sessions again, without a flood of old facts', async () => {
     await using rig = await Rig.open({ config: { scope: BILLING } })
     const { client } = rig
     const bill = await client.create(BILLING)

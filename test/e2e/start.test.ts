@@ -83,7 +83,7 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     expect(rig.emulator.ledger().answers).toHaveLength(1)
   })
 
-  test('a start that was refused for its token is tried again with the one that the file has by then', async () => {
+  test('a start with a rejected token is retried with the new token of the file', async () => {
     await using rig = await Rig.open({ details, start: false, channels: ['poll'] })
     const file = path.join(rig.folder, 'token')
     await writeFile(file, 'svc_pat_wrong')
@@ -163,7 +163,7 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     expect(warnings(rig)).toEqual([])
   })
 
-  test('leaves the dead letters of a handler that is gone dead, until one has its name again', async () => {
+  test('keeps the dead letters of a removed handler until a handler has its name again', async () => {
     await using rig = await Rig.open({
       details,
       channels: ['poll'],

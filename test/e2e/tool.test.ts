@@ -343,7 +343,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
-  test('what stands before the service and answers in its place cancels no call and discards no result', async () => {
+  test('an error page of a proxy before the service cancels no call and discards no result', async () => {
     await using rig = await open()
     const ran = Promise.withResolvers<object>()
     rig.app.run = () => ran.promise

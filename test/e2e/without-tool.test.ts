@@ -16,7 +16,7 @@ async function metric(rig: Rig): Promise<number> {
   return Number(line?.split(' ')[1])
 }
 
-test('a function call that no tool answers is counted once, and stands with its advice wherever one looks', async () => {
+test('a function call without a tool is counted once, and status, console and log show the fix', async () => {
   const seen: CallWithoutTool[] = []
   await using rig = await Rig.open({
     tools: { lookup_order: {} },

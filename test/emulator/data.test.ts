@@ -376,7 +376,7 @@ describe('a data file that cannot be used', () => {
       'another program',
       (file: string) => new Database(file).exec('CREATE TABLE t (x)').close(),
     ],
-  ])('%s is refused and left as it is', async (_what, why, make) => {
+  ])('%s is refused and not changed', async (_what, why, make) => {
     const data = dataFile()
     make(data)
     const before = readFileSync(data)
@@ -384,7 +384,7 @@ describe('a data file that cannot be used', () => {
     expect(readFileSync(data)).toEqual(before)
   })
 
-  it('one that is damaged is refused and left as it is', async () => {
+  it('a damaged file is refused and not changed', async () => {
     const data = await used()
     const bytes = readFileSync(data)
     bytes.fill(0xff, 4096, bytes.length)

@@ -58,7 +58,7 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect((await listen(bench)).response.statusCode).toBe(200)
   })
 
-  it('stall_streams holds every byte back until it is lifted', async () => {
+  it('stall_streams delays every byte until it is turned off', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     await set(bench, { stall_streams: true })
@@ -164,7 +164,7 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect(receiver.received.map(({ raw }) => ids.findIndex((id) => raw.includes(id)))).toEqual([1, 0])
   })
 
-  it('delay_webhooks holds every attempt back', async () => {
+  it('delay_webhooks delays every attempt', async () => {
     const { bench, receiver } = await subscribed(profile)
     await set(bench, { delay_webhooks: '1m' })
     await bench.session()
@@ -307,7 +307,7 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect([messages.length, answers.length]).toEqual([1, 1])
   })
 
-  it('old_runtimes gives new sessions a runtime that knows no newer feature', async () => {
+  it('old_runtimes gives new sessions a runtime without newer features', async () => {
     const bench = await open(profile)
     await set(bench, { old_runtimes: 1 })
     const [old, id] = [await bench.session(), await bench.session()]

@@ -106,7 +106,7 @@ describe('the emulator as a thing that starts and ends', () => {
 })
 
 describe('the clock', () => {
-  it('runs what is due at its own moment, in order, also what that starts', async () => {
+  it('runs each timer at its time, in order, also timers that a timer starts', async () => {
     const clock = new Clock(1_000_000)
     const seen: [string, number][] = []
     const note = (name: string) => seen.push([name, Math.round((clock.now() - 1_000_000) / 1000)])

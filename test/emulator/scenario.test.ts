@@ -73,7 +73,7 @@ describe('the line language', () => {
     'constructor',
     'approve approve say x',
     'burst out',
-  ])('says back the line that is none: %s', (line) =>
+  ])('repeats a line that is no step: %s', (line) =>
     expect(readLines(line)).toEqual([{ do: 'say', text: line }]),
   )
 
@@ -93,7 +93,7 @@ describe('scenario files', () => {
     expect(readFileSync(file, 'utf8')).toMatch(/^# yaml-language-server: \$schema=\.\/schema\.json\n/)
   })
 
-  it('the one that src/emulator/README.md shows loads', () => {
+  it('the scenario of src/emulator/README.md loads', () => {
     const [shown] = group('scenario')
     expect(loadScenario(scenarioFile(shown?.text ?? '')).name).toBe('orders')
   })

@@ -135,7 +135,7 @@ describe('a comparison', () => {
     expect(typesOf(null, session('idle'), [])).toEqual(['session.created'])
   })
 
-  it('says nothing when nothing changed', () => {
+  it('makes no fact when nothing changed', () => {
     const before = known(session('working'), [turn('t', 'working')])
     expect(typesOf(before, session('working'), [turn('t', 'working')])).toEqual([])
   })
@@ -562,7 +562,7 @@ describe('a comparison', () => {
     ])
   })
 
-  it('resolves the actions of a session that is gone, and says that it is', () => {
+  it('resolves the actions of a deleted session, and reports its deletion', () => {
     const before = known(session('requires_action', { required_actions: [action] }))
     const { facts, ...rest } = diffGone(before.session.id, before, CONTEXT)
     expect(facts.map(({ type, subject }) => [type, subject])).toEqual([

@@ -67,7 +67,7 @@ it('compares every pair and every condition, and inherits no key', () => {
   )
 })
 
-it('holds frames of unknown sessions in the commit that moves the cursor, and delivers them in order or drops them', async () => {
+it('stores frames of unknown sessions in the commit that moves the cursor, and later delivers them in order or drops them', async () => {
   const { store, commit, frames } = world()
   await frames(1, 2, 'ours')
   await frames(3, 2, 'theirs')

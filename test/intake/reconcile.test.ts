@@ -12,7 +12,7 @@ import { VirtualClock } from '../support/clock.ts'
 import { keepingLog, longestWaits } from '../support/ports.ts'
 
 // Both sessions were read as fast as the service answered, and two lines of the log said so each time.
-it('sessions of which nothing can be written down are read now and then, one at a time', async () => {
+it('sessions whose facts cannot be stored are read rarely, one at a time', async () => {
   const clock = new VirtualClock()
   const log = keepingLog()
   const { store } = await openStore({ clock })
@@ -70,7 +70,7 @@ it('sessions of which nothing can be written down are read now and then, one at 
   await reconciler.stop(0)
 })
 
-it('a first look that never comes to the end of the list is tried again with back-off', async () => {
+it('a first read that never reaches the end of the list is retried with backoff', async () => {
   const clock = new VirtualClock()
   const looks: number[] = []
   const results: boolean[] = []

@@ -51,7 +51,7 @@ const idle = sessionIs('idle')
 it.for([
   { subject: 'turn.started/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
   { subject: 'turn.final/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
-] as const)('$subject is awaited until it shows', ({ subject, before, after, scope }) => {
+] as const)('$subject is expected until a read shows it', ({ subject, before, after, scope }) => {
   const { expectations, since, pass } = open()
   expectations.hinted([said(subject)], [])
   pass(500)
@@ -62,7 +62,7 @@ it.for([
   expect(expectations.weigh(idle, before, null)).toBeNull()
 })
 
-it('an action is awaited until its session shows it, and its end until it does not', () => {
+it('an action is expected until its session shows it, and its end until its session no longer shows it', () => {
   const { expectations } = open()
   const works = [turnIs('t', 'working')]
   expectations.hinted([said('action.required/c')], [])
@@ -73,7 +73,7 @@ it('an action is awaited until its session shows it, and its end until it does n
   expect(expectations.weigh(sessionIs('working'), works, null)).toBeNull()
 })
 
-it('an action that is over is not awaited', () => {
+it('an action that ended is not expected', () => {
   const { expectations } = open()
   expectations.hinted([said('action.required/c'), said('action.resolved/c')], [])
   expect(expectations.weigh(idle, [], null)).toBeNull()
@@ -84,7 +84,7 @@ it.for([
   { status: 'requires_action', turns: [turnIs('t', 'working')] },
   { status: 'idle', turns: [turnIs('t', 'working')] },
   { status: 'failed', turns: [turnIs('t', 'completed'), turnIs('u', 'working')] },
-])('a session that is $status and whose turns say otherwise is doubted', ({ status, turns }) => {
+])('a session whose status $status contradicts its turns is read again', ({ status, turns }) => {
   const { expectations, since, pass } = open()
   expect(expectations.weigh(sessionIs(status), turns, null)).toEqual({ since, scope: 'session' })
   pass(29_000)
@@ -93,12 +93,12 @@ it.for([
   expect(expectations.weigh(sessionIs(status), turns, null)).toBeNull()
 })
 
-it('what is as it was known once, and is read again, is taken as it was read', () => {
+it('a state that equals the stored one is accepted after a second read', () => {
   const { expectations } = open()
   expect(expectations.weigh(idle, [turnIs('t', 'working'), turnIs('t', 'completed')], null)).toBeNull()
 })
 
-it('what never shows is forgotten, and so is what was announced of a session that is gone', () => {
+it('an expectation that no read confirms is dropped, and also one of a deleted session', () => {
   const { expectations, pass } = open()
   expectations.hinted([said('turn.started/t')], [])
   pass(31_000)
@@ -109,7 +109,7 @@ it('what never shows is forgotten, and so is what was announced of a session tha
   expect(expectations.turnsOf('s')).toEqual([])
 })
 
-it('more than can be looked at again soon is not remembered', () => {
+it('expectations over the limit are not stored', () => {
   const { expectations } = open()
   for (let session = 0; session < 300; session++)
     for (let turn = 0; turn < 200; turn++)

@@ -77,7 +77,7 @@ it('long idle sessions are found by the clock of the service, also when its list
 })
 
 // [fault state-7]
-it('an empty page, since the row of its cursor is gone, is no end: the list is begun again', async () => {
+it('an empty page whose cursor was deleted does not end the list: it is read from the beginning', async () => {
   const world = sweepWorld(['a', 'b', 'c', 'd', 'e'], (nth, ids) => {
     if (nth === 2) ids.splice(ids.indexOf('b'), 1)
   })
@@ -92,7 +92,7 @@ it('an empty page, since the row of its cursor is gone, is no end: the list is b
 })
 
 // [fault state-7]
-it('a list whose cursors vanish again and again is given up with a warning, and nothing is taken for gone', async () => {
+it('a list whose cursors vanish repeatedly is abandoned with a warning, and no session counts as deleted', async () => {
   const ids = Array.from({ length: 40 }, (_, index) => `s${index}`)
   const world = sweepWorld(ids, (nth, list) => {
     if (nth % 2 === 0) list.splice(1, 1)
@@ -104,7 +104,7 @@ it('a list whose cursors vanish again and again is given up with a warning, and 
   ])
 })
 
-it('a page of which nothing can be read is no end, and no reason to begin again', async () => {
+it('a page without a readable entry does not end the list, and does not restart it', async () => {
   const world = sweepWorld(['a', 'b', 'bad1', 'bad2', 'c', 'bad3', 'bad4'], () => undefined)
   await world.sweep.run(true, { poll: 1 })
   expect([...world.marked]).toEqual(['a', 'b', 'c'])

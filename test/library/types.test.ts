@@ -78,7 +78,7 @@ it('a type that is not known is refused, and a misspelled one with it', () => {
   expectTypeOf<keyof Handlers>().toEqualTypeOf<EventType>()
 })
 
-it('the types of the compiler are those that the program knows', () => {
+it('the types and the program have the same event types', () => {
   expectTypeOf<EventData>().toHaveProperty('turn.settled')
   const types: { [Type in KnownType]: true } & { [Family in Exclude<EventType, KnownType | '*'>]: true } = {
     'session.created': true,

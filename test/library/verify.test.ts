@@ -96,7 +96,7 @@ describe('verifyCallback', () => {
     expect(() => verifyCallback(options)).toThrow(CallbackRejected)
   })
 
-  it('holds to the tolerance that it is given', () => {
+  it('respects the given tolerance', () => {
     const late = signed({ at: NOW - 400_000 })
     expect(verifyCallback({ ...late, tolerance: 400 }).id).toBe('evt_1')
     expect(() => verifyCallback({ ...late, tolerance: 399 })).toThrow(CallbackRejected)

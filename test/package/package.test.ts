@@ -164,7 +164,7 @@ test('every TypeScript of the documents and examples compiles with --strict', { 
 })
 
 test(
-  'a mistake is an error where it stands, in words that say what is known',
+  'a mistake is a type error at its place, and the message lists the known names',
   { timeout: LONG },
   async () => {
     const folder = path.join(packed.folder, 'mistakes')
@@ -198,7 +198,7 @@ test('its binary delivers every fact of the tour and answers every call', { time
   expect(stdout).toContain('everything is idle')
 })
 
-test('an install of it brings what it runs on, and not the Node that this project installs for itself', () => {
+test('an install has the dependencies, and not the Node of this repository', () => {
   const read = (folder: string) =>
     JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
   expect(read(ROOT)).toHaveProperty('optionalDependencies')

@@ -117,7 +117,7 @@ describe('the documents', () => {
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
-  test('sends events to an app of one’s own without a configuration', { timeout: LONG }, async () => {
+  test('sends events to the user’s app without a configuration', { timeout: LONG }, async () => {
     const story = await begin()
     const programs = group('first').filter(({ words }) =>
       words.some((word) => /\.mjs$|^start=3000$/.test(word)),

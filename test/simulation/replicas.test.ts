@@ -259,7 +259,7 @@ it('attempts that a dead process left are interrupted, and those of others are n
   expect(await settle(second.store.lanes.read(lane, 0, 10, 1000))).toMatchObject([{ cut: 1 }])
 })
 
-it('a call whose shard is another process’s is stored as not begun', async () => {
+it('a call whose shard another process owns is stored as not begun', async () => {
   const { start, pass, settle } = house()
   const [first, second] = [await start(), await start()]
   await pass(5000)

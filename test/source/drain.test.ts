@@ -113,13 +113,13 @@ describe('draining a connection', () => {
     )
   })
 
-  it('leaves out a frame that is cut off at the end: it comes whole after the resume', async () => {
+  it('omits a frame that is cut at the end: it arrives complete after the resume', async () => {
     const bytes = encoder.encode(frame(1) + frame(2).slice(0, -1))
     expect((await drained(chunksOf(bytes, []))).frames.map(({ id }) => id)).toEqual(['1'])
   })
 
   // [fault stream-10]
-  it('gives a line without end up, and holds 16 MiB of it at most', async () => {
+  it('abandons an endless line, and keeps at most 16 MiB of it', async () => {
     let sent = 0
     async function* endless(): AsyncGenerator<Uint8Array> {
       yield encoder.encode(`${frame(1)}data: `)
@@ -144,7 +144,7 @@ describe('draining a connection', () => {
   })
 
   // [fault stream-10]
-  it('gives a frame of lines without end up', async () => {
+  it('abandons a frame with endless lines', async () => {
     async function* endless(): AsyncGenerator<Uint8Array> {
       const chunk = encoder.encode(`data: ${'x'.repeat(MIB)}\n`)
       for (let sent = 0; sent < 100; sent++) yield chunk
@@ -153,7 +153,7 @@ describe('draining a connection', () => {
   })
 
   // [fault stream-10]
-  it('cuts what one line says at 16 MiB, wherever it stands, and reads what is around it', async () => {
+  it('cuts a line at 16 MiB, anywhere in the stream, and parses the lines around it', async () => {
     const long = 'x'.repeat(17 * MIB)
     for (const lineEnd of ['\n', '\r\n', '\r']) {
       const text = `${frame(1)}event: e\ndata: ${long}\nid: 2\n\ndata: ${long}\n\n${frame(3)}`
@@ -169,7 +169,7 @@ describe('draining a connection', () => {
     }
   })
 
-  it('stops reading while the disk is slow: what waits is bounded', async () => {
+  it('stops reading while the disk is slow: the queue is bounded', async () => {
     const clock = new VirtualClock()
     const body = 'x'.repeat(64 * 1024)
     const disk = new HeldDisk()
@@ -195,7 +195,7 @@ describe('draining a connection', () => {
     expect(most).toBeLessThan(110)
   })
 
-  it('does not take a disk that needs a minute for a service that is silent', async () => {
+  it('does not treat a disk that needs a minute as a silent service', async () => {
     const clock = new VirtualClock()
     const connection = new AbortController()
     const disk = new HeldDisk()
@@ -215,7 +215,7 @@ describe('draining a connection', () => {
     expect(disk.committed).toBe(6)
   })
 
-  describe('while handlers have plenty to do', () => {
+  describe('while handlers have a backlog', () => {
     /** Chunks that are read within `time` milliseconds, while handlers take `speed` characters a millisecond. */
     async function chunksWithin(time: number, speed: number): Promise<number> {
       const clock = new VirtualClock()
@@ -244,11 +244,11 @@ describe('draining a connection', () => {
       return read
     }
 
-    it('lets fast ones take most of it before it reads on', async () => {
+    it('continues when fast handlers have taken most of it', async () => {
       expect(await chunksWithin(1000, 4096)).toBeLessThan(12)
     })
 
-    it('does not wait for slow ones, nor for one that takes nothing', async () => {
+    it('does not wait for slow handlers, nor for one that accepts nothing', async () => {
       expect(await chunksWithin(1000, 100)).toBeGreaterThan(45)
       expect(await chunksWithin(1000, 0)).toBeGreaterThan(45)
     })

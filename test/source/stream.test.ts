@@ -185,7 +185,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-6]
-  it('never goes round without a wait, whatever the service says', async () => {
+  it('never reconnects without a wait, for any answer of the service', async () => {
     const world = streamWorld()
     await world.start()
     for (let round = 0; round < 20; round++) {
@@ -277,7 +277,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-15]
-  it('waits for as long as a refusal before the stream says', async () => {
+  it('waits as long as a refusal of the stream says', async () => {
     const world = streamWorld()
     world.refusals.push(refused(429, 'rate_limit_exceeded', 90_000))
     await world.start()
@@ -289,7 +289,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-7]
-  it('takes a silence of 45 s for a dead connection', async () => {
+  it('treats a silence of 45 s as a dead connection', async () => {
     const world = streamWorld()
     await world.start()
     const first = world.last()
@@ -301,7 +301,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-8]
-  it('takes pings alone for life', async () => {
+  it('treats a stream with only pings as alive', async () => {
     const world = streamWorld()
     await world.start()
     for (let minute = 0; minute < 40; minute++) {
@@ -313,7 +313,7 @@ describe('reconnecting', () => {
   })
 
   // [fault auth-1]
-  it('stops while the token is rejected, and goes on the moment that it is not', async () => {
+  it('stops while the token is rejected, and continues as soon as it is accepted', async () => {
     const world = streamWorld()
     await world.start()
     world.authorized = false
@@ -332,7 +332,7 @@ describe('a replay that stops', () => {
   const stop = (seq: number) => `event: replay.stopped\ndata: {"from_seq":${seq}}\n\n`
 
   // [fault stream-3]
-  it('several times in a row is asked on at once each time, and is never taken for live', async () => {
+  it('several times in a row is continued at once each time, and never counts as live', async () => {
     const world = streamWorld()
     await world.start()
     for (const seq of [10, 20, 30]) {
@@ -387,7 +387,7 @@ describe('a replay that stops', () => {
     expect(await world.seqs()).toEqual([])
   })
 
-  it('tries at once again in the next row of windows: there may be a slot to spare by then', async () => {
+  it('retries at once in the next series of windows, when a slot may be free', async () => {
     const { world, refusals, readOn } = singleSlot()
     await world.start()
     world.last().send(frame(10) + stop(10))
@@ -420,7 +420,7 @@ describe('a replay that stops', () => {
   })
 
   // A list route had been refused for its rate: each later stop in the row waited 5 s, though slots were free.
-  it('is asked on at once also after our own budget refused an open that the service never saw', async () => {
+  it('is continued at once also after the rate budget refused an open that was never sent', async () => {
     const world = streamWorld()
     await world.start()
     const details = { status: 429, code: 'rate_limit_exceeded', message: 'the budget', retryAfter: 2000 }
@@ -434,7 +434,7 @@ describe('a replay that stops', () => {
     expect(world.reasons).toEqual(['replay_stop', 'rate_limit_exceeded', 'replay_stop'])
   })
 
-  it('goes on at what it names when that lies before what we have', async () => {
+  it('continues at the seq that it names, if that is before the cursor', async () => {
     const world = streamWorld()
     await world.start()
     world.last().send(frame(10) + stop(7))
@@ -460,7 +460,7 @@ describe('a replay that stops', () => {
     expect([await world.seqs(), await world.cursor()]).toEqual([['10', '11', '12'], '12'])
   })
 
-  it('where it began waits, so that it does not go round for ever', async () => {
+  it('where it began waits, so that it does not repeat forever', async () => {
     const world = streamWorld()
     await world.start()
     world.last().send(stop(0))
@@ -487,7 +487,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     expect([await world.seqs(), await world.cursor()]).toEqual([['3', '4', '5'], '5'])
   })
 
-  it('goes on past a session that cannot be looked up, as soon as that is no passing fault', async () => {
+  it('continues past a session that cannot be read, if the fault is permanent', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
     world.createdAt.set('ses_new', world.clock.now() + 1000)
@@ -543,7 +543,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     return world
   }
 
-  it('looks at what it lets go of', async () => {
+  it('requests a read of the sessions whose frames it drops', async () => {
     const world = await replaying()
     world.last().send(frame(1, 'turn.started', old))
     await world.clock.settle()
@@ -558,7 +558,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     ['a transient frame, which came with it', [frame(1) + text + frame(2, 'x', old)]],
     ['a transient frame, where nothing was replayed', [text, frame(2, 'x', old)]],
     ['two pings', [frame(1), ping, ping, frame(2, 'x', old)]],
-  ])('takes for live what follows %s', async (_, parts) => {
+  ])('treats frames after %s as live', async (_, parts) => {
     const world = await replaying()
     for (const part of parts) {
       world.last().send(part)
@@ -576,7 +576,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
       'a greeting that names no session',
       ['event: stream.hello\ndata: {"type":"stream.hello","seq":null}\n\n', frame(1, 'x', old)],
     ],
-  ])('takes no replay for over after %s, however long it takes', async (_, parts) => {
+  ])('does not treat a replay as ended after %s, however long it takes', async (_, parts) => {
     const world = await replaying()
     for (const part of parts) {
       world.last().send(part)
@@ -639,7 +639,7 @@ describe('a cursor that the service refuses', () => {
 
   // [fault stream-2]
   it.each([400, 404, 410])(
-    'by a %s that refuses every stream is kept: what stands before the service does not know it',
+    'by a %s that refuses every stream is kept: a proxy before the service may have answered',
     async (status) => {
       const world = streamWorld()
       await world.start()
@@ -656,7 +656,7 @@ describe('a cursor that the service refuses', () => {
     },
   )
 
-  it('until it is looked at, and then taken again, is kept', async () => {
+  it('is kept if it is refused, examined, and then accepted', async () => {
     const world = streamWorld()
     await world.start()
     world.last().send(frame(5))

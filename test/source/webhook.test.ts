@@ -53,7 +53,7 @@ function open(secrets: readonly string[] = [SECRET]) {
 }
 
 describe('the webhook receiver', () => {
-  it('answers 2xx once the hint is stored, and says what it is about', async () => {
+  it('answers 2xx once the hint is stored, and the hint has the session', async () => {
     const world = open()
     let stored: () => void = () => undefined
     world.store = (hints) => {

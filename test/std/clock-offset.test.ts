@@ -83,7 +83,7 @@ test.each([
   [[1000, 500, 502], 0],
   [[-1000, 500, 500], -1000],
   [[-1000, 500, 498], 0],
-] as const)('less than a second is none: %j is %s', (answer, expected) => {
+] as const)('less than a second counts as no offset: %j is %s', (answer, expected) => {
   expect(after(answer).from(CLOCK)).toBe(expected)
 })
 

@@ -11,7 +11,7 @@ describe('JSON', () => {
     expect(JSON.stringify(parseJson(text))).toBe(text)
   })
 
-  it('has numbers that are only spelled otherwise as numbers, whatever stands beside them', () => {
+  it('parses numbers with another notation as numbers, beside any other value', () => {
     const text = '{"card":"4111111111111111","price":2.50,"whole":1763701200123.0,"big":1e3,"none":-0.0}'
     expect(parseJson(text)).toEqual({
       card: '4111111111111111',

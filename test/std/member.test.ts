@@ -7,7 +7,7 @@ import { repeats } from '../support/full.ts'
 const mayBeParsed = (name: string): boolean => !name.startsWith('"')
 
 describe('memberTexts', () => {
-  it('cuts out what JSON.parse finds under a name, whatever the object holds and however it is spaced', () => {
+  it('cuts out the same value that JSON.parse finds under a name, in any object and with any white space', () => {
     const members = dictionary(
       oneof(constantFrom('payload', 'type', 'a"b', '\\', 'é'), string()).filter(mayBeParsed),
       jsonValue(),
