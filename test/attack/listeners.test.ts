@@ -162,7 +162,7 @@ describe('the listeners of a running sidecar', () => {
     await isWell()
   })
 
-  test('a hundred forged deliveries in one piece get one answer, and lose their place', async () => {
+  test('a hundred forged deliveries in one packet get one answer, and their connection is closed', async () => {
     const forged = post('/webhooks', 'content-length: 2\r\n\r\n{}')
     const answers = await exchangeRaw(hooks, forged.repeat(100))
     expect(answers.match(/HTTP\/1.1 401 /g)).toHaveLength(1)
@@ -228,7 +228,7 @@ describe('the listeners of a running sidecar', () => {
     },
   )
 
-  test('a page of another name that resolves to us gets nothing, nor does a path that climbs', async () => {
+  test('a page of another host name that resolves to us gets nothing, and neither does a path with ..', async () => {
     for (const host of [
       'evil.example',
       `evil.example:${admin}`,

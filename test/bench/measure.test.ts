@@ -49,7 +49,7 @@ describe('a gate of the bench', () => {
     expect(outcome.verdict).toBe('met')
   })
 
-  it('is missed by what was not measured', () => {
+  it('is missed without a measurement', () => {
     expect(judge(BURST, [repetition('other', 100, 100)]).verdict).toBe('MISS')
   })
 

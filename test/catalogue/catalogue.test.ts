@@ -10,12 +10,12 @@ describe('the catalogue of faults', () => {
     expect(FAULTS.filter(({ id }) => !proved.has(id))).toEqual([])
   })
 
-  it('knows every fault that a test names', () => {
+  it('has every fault that a test names', () => {
     const known = new Set(FAULTS.map(({ id }) => id))
     expect(proofs.flatMap(({ ids }) => ids.filter((id) => !known.has(id)))).toEqual([])
   })
 
-  it('is current; npm run coverage:faults writes it anew', () => {
+  it('is current; npm run coverage:faults renews it', () => {
     expect(tableOfRepository() === renderTable(FAULTS, proofs)).toBe(true)
   })
 })

@@ -41,7 +41,7 @@ describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
 
 describe('an agent that does not follow its instructions', () => {
   it.each(['say No.', 'hang', 'fail for good', 'shell true'])(
-    'but "%s" makes nothing differ',
+    'causes no deviation with "%s"',
     { timeout: 60_000 },
     async (line) => {
       const service = await emulator()
@@ -60,7 +60,7 @@ describe('an agent that does not follow its instructions', () => {
 })
 
 describe('a token with fewer scopes', () => {
-  it('leaves what it may not do, and shows that it may not', async () => {
+  it('skips what its token may not do, and shows that it is refused', async () => {
     const service = await emulator()
     const { token } = service.mintToken(['sessions:read'])
     const report = await run({ baseUrl: service.baseUrl, token, write: true, only: QUICK })
@@ -70,7 +70,7 @@ describe('a token with fewer scopes', () => {
     expect(report.sessions.made).toBe(0)
   })
 
-  it('that is a cli token shows that it may nothing', async () => {
+  it('with a cli token shows that everything is refused', async () => {
     const service = await emulator()
     const { token } = service.mintToken(['cli'])
     const report = await run({ baseUrl: service.baseUrl, token, only: QUICK })

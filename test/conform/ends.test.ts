@@ -22,7 +22,7 @@ const SCOPES = ['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:r
 
 describe('a run that ends early', () => {
   it(
-    'by an interrupt leaves nothing behind and says which rules it did not come to',
+    'by an interrupt leaves nothing behind and lists the rules that were not checked',
     { timeout: 60_000 },
     async () => {
       const service = await emulator()
@@ -76,7 +76,7 @@ describe('a run that ends early', () => {
     expect(await belongings(service)).toEqual(before)
   })
 
-  it('says what it could not remove', async () => {
+  it('lists what it could not remove', async () => {
     const service = await emulator()
     const proxy = await proxyOf(service.baseUrl, {
       ask: (asked) => {
@@ -96,7 +96,7 @@ describe('a run that ends early', () => {
   })
 })
 
-describe('what is no service', () => {
+describe('an address without a service', () => {
   it('is named when it is unreachable', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`
     await expect(run({ baseUrl, token: 'svc_pat_unknown' })).rejects.toMatchObject({

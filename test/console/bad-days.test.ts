@@ -17,7 +17,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
   afterAll(() => browser?.close())
   afterEach(() => running.stop())
 
-  it('asks for the token, leaves it nowhere, and forgets the login with a click', async () => {
+  it('asks for the token, stores it nowhere, and ends the login with a click', async () => {
     running = await startAdmin({ token: () => TOKEN })
     await using visited = await visit(browser, `${running.base}/#/handlers`)
     const { page } = visited
@@ -44,7 +44,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await field.waitFor()
   })
 
-  it('asks again when the login ended, and goes on where one was', async () => {
+  it('asks for the token again when the login expired, and returns to the same page', async () => {
     let now = 0
     running = await startAdmin({ token: () => TOKEN, now: () => now })
     await using visited = await visit(browser, `${running.base}/#/deliveries?status=dead`)
@@ -61,7 +61,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(page.url()).toMatch(/#\/deliveries\?status=dead$/)
   })
 
-  it('asks again after the sidecar started anew', async () => {
+  it('reads again after a restart of the sidecar', async () => {
     const listen = { host: '127.0.0.1', port: await freePort() }
     running = await startAdmin({ token: () => TOKEN, listen })
     await using visited = await visit(browser, `${running.base}/#/handlers`)
@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(await page.getByRole('heading', { name: 'Handlers and tools' }).count()).toBe(0)
   }, 40_000)
 
-  it('says that it is old when another version answers', async () => {
+  it('shows that the page is old when another version answers', async () => {
     const listen = { host: '127.0.0.1', port: await freePort() }
     running = await startAdmin({ listen })
     await using visited = await visit(browser, `${running.base}/#/handlers`)
@@ -124,7 +124,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(visited.browserErrors).toEqual([])
   })
 
-  it('says what is amiss with an address that leads nowhere', async () => {
+  it('explains an address without a page', async () => {
     running = await startAdmin()
     await using visited = await visit(browser, `${running.base}/#/sessions/none%20such`)
     const { page } = visited
@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(visited.browserErrors.filter((text) => !text.includes('404'))).toEqual([])
   })
 
-  it("leads from what waits to its session in the service's Console, where the configuration says how", async () => {
+  it("links a waiting action to its session in the service's Console, if the configuration has its address", async () => {
     const approval = actionRaw('call_1', { type: 'approval' })
     running = await startAdmin({
       status: () => ({
@@ -163,7 +163,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(await front.getAttribute('href')).toBe('https://console.example.com/s/')
   })
 
-  it('sends a handler a test where the sidecar can, and shows what it answered', async () => {
+  it('sends a handler a test fact if the sidecar can, and shows its answer', async () => {
     running = await startAdmin()
     await using visited = await visit(browser, `${running.base}/#/overview`)
     const { page } = visited

@@ -62,7 +62,7 @@ describe("the console's files", () => {
     expect(preloaded.sort()).toEqual([...found].sort())
   })
 
-  it('are asked for again only when they changed', async () => {
+  it('are sent again only after a change', async () => {
     const { get } = await start()
     const { headers } = await get('/console/app.js')
     const etag = String(headers['etag'])
@@ -159,7 +159,7 @@ describe('a login', () => {
     expect(await works(rotated)).toBe(false)
   })
 
-  it('leaves room for others: the oldest of a hundred ends', async () => {
+  it('limits the streams: the oldest of a hundred is closed', async () => {
     const admin = await start({ token: () => 't' })
     const first = await logIn(admin, 't')
     for (let n = 0; n < 100; n++) await logIn(admin, 't')

@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await page.getByText('No session matches.').waitFor()
   })
 
-  it('shows what waits for a person, and answers nothing', async () => {
+  it('shows actions that need a person, and answers none', async () => {
     await using visited = await open('#/actions')
     const { page } = visited
     const people = page.getByRole('region', { name: 'For a person' })
@@ -208,7 +208,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await rows.first().getByText('3 attempts: 200').waitFor()
   })
 
-  it('shows what happens while one looks, without a key', async () => {
+  it('shows changes without a reload', async () => {
     await using list = await open('#/sessions')
     await using inbox = await open('#/actions')
     await list.page.getByText('Where is order 42?').waitFor()

@@ -115,7 +115,7 @@ describe('a callback', () => {
     expect(requests[0]?.headers).not.toHaveProperty('webhook-signature')
   })
 
-  it('is one CloudEvent when the handler asks for that', async () => {
+  it('is one CloudEvent with format: cloudevents', async () => {
     const { requests, send } = target({ format: 'cloudevents' })
     await send([state])
     const [request] = requests
@@ -153,7 +153,7 @@ describe('a callback', () => {
     expect(requests[2]?.headers['webhook-id']).not.toBe(first?.headers['webhook-id'])
   })
 
-  it('of a batch of CloudEvents says so', async () => {
+  it('of a batch of CloudEvents has the content type of a batch', async () => {
     const { requests, send } = target({ format: 'cloudevents', batch: { max: 10, wait: 0 } })
     await send([state, transcript])
     const [request] = requests

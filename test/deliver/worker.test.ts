@@ -27,7 +27,7 @@ function refuseAcks({ log }: Pick<Store, 'log'>, refuses = (): boolean => true):
 }
 
 describe('delivering', () => {
-  it('goes through a lane one at a time, in order, and lanes side by side under the concurrency', async () => {
+  it('delivers a lane one at a time, in order, and several lanes in parallel up to the concurrency', async () => {
     const world = await deliveryWorld({ spec: { concurrency: 3 } })
     const open: (() => void)[] = []
     world.reply = async () => {
@@ -77,7 +77,7 @@ describe('delivering', () => {
     expect(seqs(world.sent)).toEqual([1, 2])
   })
 
-  it('goes on when another process ends a pause of this one', async () => {
+  it('continues when another process resumes the handler', async () => {
     const world = await deliveryWorld()
     await world.store.settings.pauseHandler('app', 'paused by an operator')
     world.worker.pause()
@@ -158,7 +158,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('dead-letters for good what was given up while the disk refused, though what came after it could be stored', async () => {
+  it('dead-letters a delivery that was given up while the disk refused writes, although later writes succeeded', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 1, base: 1000, max: 1000 } } })
     let refusals = 1
     refuseAcks(world.store, () => refusals-- > 0)
@@ -182,7 +182,7 @@ describe('delivering', () => {
     expect(world.sent).toHaveLength(1)
   })
 
-  it('delivers nothing more while it can write nothing down, says so once in a while, and goes on after', async () => {
+  it('stops deliveries while the store refuses writes, logs it at intervals, and continues afterwards', async () => {
     const world = await deliveryWorld({ spec: { concurrency: 2 } })
     const accept = refuseAcks(world.store)
     await world.commit(Array.from({ length: 40 }, (_, index) => facts(5, `ses_${index}`)).flat())
@@ -199,7 +199,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('stops at once although what became of an attempt cannot be stored', async () => {
+  it('stops at once although the outcome of an attempt cannot be stored', async () => {
     const world = await deliveryWorld()
     refuseAcks(world.store)
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
@@ -212,7 +212,7 @@ describe('delivering', () => {
     await stopping
   })
 
-  it('gives up when the attempts are used up: a dead letter, and the lane goes on', async () => {
+  it('makes a dead letter when the attempts are used up, and the lane continues', async () => {
     const world = await deliveryWorld({ reply: ({ fact }) => (fact.seq === '1' ? FAILED : DELIVERED) })
     await world.commit(facts(3))
     await world.clock.advance(60_000)
@@ -222,7 +222,7 @@ describe('delivering', () => {
     expect(dead?.attempts.map(({ status }) => status)).toEqual([500, 500, 500])
   })
 
-  it('dead-letters what the handler gives up at once, and redelivers it on request', async () => {
+  it('dead-letters a delivery at once on the verdict dead, and redelivers it on request', async () => {
     const world = await deliveryWorld({ reply: () => ({ kind: 'dead', status: 200, error: 'verdict dead' }) })
     await world.commit(facts(1))
     await world.clock.advance(100)
@@ -236,7 +236,7 @@ describe('delivering', () => {
   })
 
   // [fault callback-7]
-  it('is never held up by a session that fails, nor by one that hangs', async () => {
+  it('is never delayed by a session that fails or hangs', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 16, base: 1000, max: 3_600_000 } } })
     world.reply = ({ fact }) => {
       if (fact.sessionId === 'ses_poison') return FAILED
@@ -250,7 +250,7 @@ describe('delivering', () => {
     )
   })
 
-  it('pauses a handler that answers 410, keeps its backlog, and goes on when it is resumed', async () => {
+  it('pauses a handler that answers 410, keeps its backlog, and continues when it is resumed', async () => {
     const world = await deliveryWorld({ reply: () => ({ kind: 'gone', status: 410 }) })
     await world.commit(facts(3))
     await world.clock.advance(600_000)
@@ -287,7 +287,7 @@ describe('delivering', () => {
     expect(await world.store.read.handlers()).toMatchObject([{ pausedAt: null }])
   })
 
-  it('sends batches of one session, in order, and leaves nothing out', async () => {
+  it('sends batches of one session, in order and complete', async () => {
     const world = await deliveryWorld({ spec: { batch: { max: 10, wait: 50 } } })
     await world.commit(facts(25))
     await world.clock.advance(1000)
@@ -309,7 +309,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
   })
 
-  it('writes down as delivered, once the disk takes it, what it refused; nothing is sent twice', async () => {
+  it('stores refused outcomes when the disk accepts writes again, and sends nothing twice', async () => {
     const world = await deliveryWorld()
     const accept = refuseAcks(world.store)
     await world.commit(facts(1))
@@ -321,7 +321,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('stops: what is under way ends, and nothing more is begun', async () => {
+  it('stops: running attempts end, and no new attempt begins', async () => {
     const world = await deliveryWorld()
     let answer: () => void = () => undefined
     world.reply = () => new Promise((resolve) => (answer = () => resolve(DELIVERED)))
@@ -362,7 +362,7 @@ describe('delivering', () => {
     }
   })
 
-  it('waits for nothing any more once what held up a stop is over', async () => {
+  it('waits no longer when the attempt that delayed a stop has ended', async () => {
     const world = await deliveryWorld()
     const { commit } = world.store.log
     const { promise: hung, resolve: goOn } = Promise.withResolvers<void>()
@@ -409,7 +409,7 @@ describe('delivering', () => {
 
 describe('a lane with a pending delivery that cannot be read', () => {
   // Found by reading: claimed again and again within one turn of the event loop, it stopped the whole process.
-  it('leaves others their turn, and is looked at again', async () => {
+  it('lets other lanes go first, and is claimed again later', async () => {
     const world = await deliveryWorld()
     const { claim, read } = world.store.lanes
     let claims = 0
@@ -435,7 +435,7 @@ describe('a lane with a pending delivery that cannot be read', () => {
 })
 
 describe('a handler that cannot be reached', () => {
-  it('is down: one probe at a time goes on, no attempt counts, and all of it goes out when it is back', async () => {
+  it('is down: one probe at a time is sent, no attempt counts, and the whole backlog is delivered when it is up', async () => {
     const world = await deliveryWorld({ reply: () => UNREACHABLE })
     await world.commit(Array.from({ length: 20 }, (_, index) => facts(2, `ses_${index}`)).flat())
     await world.clock.advance(60_000)
@@ -488,7 +488,7 @@ describe('a handler that cannot be reached', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('is not asked for its backlog again and again while a probe waits for its answer', async () => {
+  it('does not claim its backlog repeatedly while a probe waits for its answer', async () => {
     const world = await deliveryWorld({ reply: () => UNREACHABLE })
     await world.commit([...facts(1, 'ses_1'), ...facts(1, 'ses_2')])
     world.reply = () => new Promise(() => undefined)
@@ -517,7 +517,7 @@ describe('a handler that cannot be reached', () => {
     expect(new Set(seqs(world.sent.filter(({ sessionId }) => sessionId === 'ses_good'))).size).toBe(59)
   })
 
-  it('resets every connection: an outage, so that nothing dies of it', async () => {
+  it('resets every connection: counts as down, and makes no dead letter', async () => {
     const world = await deliveryWorld({ reply: () => RESET })
     await world.commit([...facts(1, 'ses_1'), ...facts(1, 'ses_2')])
     await world.clock.advance(3_600_000)

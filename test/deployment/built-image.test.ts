@@ -64,7 +64,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     ])
   }
 
-  test('says of itself what the Dockerfile says, and adds what config/README.md says to its base', () => {
+  test('has the settings of the Dockerfile, and the size that config/README.md states', () => {
     expect(image.config).toMatchObject({
       User: '65532:65532',
       WorkingDir: '/app',
@@ -113,7 +113,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     expect([await container.ended, container.output()]).toEqual([0, expect.any(String)])
   })
 
-  test('runs by the command of the documents on what init writes, and shows the console', async () => {
+  test('runs by the documented command with the files of init, and shows the console', async () => {
     await using rig = await Rig.open({ channels: ['stream'], start: false })
     const folder = await scratch(stack)
     const init = spawnSync(

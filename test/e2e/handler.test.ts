@@ -79,8 +79,8 @@ describe.for(PROFILES)('handlers (%s)', (details) => {
   })
 })
 
-describe.for(PROFILES)('one address for all (%s)', (details) => {
-  test('long runs of tools hold up no callbacks, nor one tool another, nor one handler another', async () => {
+describe.for(PROFILES)('all handlers have one address (%s)', (details) => {
+  test('long runs of tools delay no callback, and no tool or handler delays another', async () => {
     await using rig = await Rig.open({
       details,
       handlers: (app) =>
@@ -120,7 +120,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
   })
 
   // [fault callback-1]
-  test('a handler that hangs is cut at its timeout, and the event comes again', async () => {
+  test('a handler that hangs is cut at its timeout, and the event is repeated', async () => {
     await using rig = await Rig.open({
       details,
       handler: { timeout: '100ms', retry: { attempts: 5, base: '10ms', max: '20ms' } },
@@ -131,7 +131,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(attemptsOf(rig.app, 'turn.settled').length).toBeGreaterThanOrEqual(3)
   })
 
-  test('verdicts in a 2xx: retry comes again, dead is a dead letter and the lane goes on', async () => {
+  test('verdicts in a 2xx: retry repeats the delivery, dead makes a dead letter and the lane continues', async () => {
     await using rig = await Rig.open({ details })
     rig.app.handle = ({ events }, nth) => {
       if (events[0]?.type === 'agent.message') return { body: '{"verdict":"dead"}' }
@@ -210,7 +210,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     await assertWhole(rig)
   })
 
-  test('attempts that are used up make a dead letter, the lane goes on, and a retry brings it back', async () => {
+  test('when the attempts are used up, the delivery is dead, the lane continues, and a retry redelivers it', async () => {
     await using rig = await Rig.open({
       details,
       handler: { retry: { attempts: 3, base: '5ms', max: '10ms' } },
@@ -245,7 +245,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
   })
 
   // [fault callback-5]
-  test('an event that resets the connection while others get through is a poison event, not an outage', async () => {
+  test('an event that resets the connection while others succeed is a failed attempt, and the handler stays up', async () => {
     await using rig = await Rig.open({
       details,
       handler: { retry: { attempts: 2, base: '10ms', max: '20ms' } },
@@ -273,7 +273,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(await rig.list('/api/deliveries?status=dead')).toHaveLength(1)
   })
 
-  test('CloudEvents are what the public library reads', async () => {
+  test('CloudEvents are parsed by the public library', async () => {
     await using rig = await Rig.open({ details, handler: { format: 'cloudevents' } })
     await rig.client.start('say Hello', 'write outputs/r.txt x')
     await assertWhole(rig)
@@ -312,7 +312,7 @@ test.for([
 })
 
 describe.for(PROFILES)('kinds of handlers (%s)', (details) => {
-  test('a batch that fails comes again whole under the same id', async () => {
+  test('a failed batch is repeated complete, with the same id', async () => {
     await using rig = await Rig.open({ details, handler: { batch: { max: 50, wait: '100ms' } } })
     rig.app.handle = (_callback, nth) => (nth === 1 ? { status: 500 } : {})
     await rig.client.start('say 1', 'say 2', 'say 3')

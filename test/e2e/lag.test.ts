@@ -42,7 +42,7 @@ describe.for(PROFILES)('resources that lag behind the stream, which is alone (%s
     await assertWhole(rig)
   })
 
-  test('a session that still works when its turn is over is looked at again', async () => {
+  test('a session that still works when its turn ended is read again', async () => {
     await using rig = await Rig.open({ details, channels: ['stream'] })
     const session = await rig.client.start('hang')
     await rig.event('turn.started')
@@ -71,7 +71,7 @@ describe.for(PROFILES)('resources that lag behind the stream, which is alone (%s
   })
 })
 
-test('what never shows is looked for a few times, and then left to the next look', async () => {
+test('an expectation that no read confirms causes a few reads, and then waits for the next sweep', async () => {
   await using rig = await Rig.open({ channels: ['stream'] })
   const session = await rig.client.start('say Hello')
   await rig.event('turn.settled')

@@ -63,7 +63,7 @@ async function expectLost(rig: Rig, says: string): Promise<void> {
   rig.program = null
 }
 
-test('the database deleted under a running sidecar: it says so, ends, and has lost nothing', async () => {
+test('the database deleted under a running sidecar: it logs that, ends, and loses nothing', async () => {
   await using rig = await Rig.open(OPTIONS)
   await worked(rig)
   await holdUp(rig)
@@ -75,7 +75,7 @@ test('the database deleted under a running sidecar: it says so, ends, and has lo
   expect(rig.app.runs).toHaveLength(2)
 })
 
-test('a backup moved over the database of a running sidecar: it ends, and the next start goes on from the backup', async () => {
+test('a backup moved over the database of a running sidecar: it ends, and the next start continues from the backup', async () => {
   await using rig = await Rig.open(OPTIONS)
   await worked(rig)
   const backup = path.join(rig.folder, 'backup.db')
@@ -91,7 +91,7 @@ test('a backup moved over the database of a running sidecar: it ends, and the ne
   await assertWhole(rig, { tools: ['lookup_order'], restored: true })
 })
 
-test('a second sidecar beside a removed lock file: the first is fenced, ends, and what both did is whole', async () => {
+test('a second sidecar beside a removed lock file: the first is fenced and ends, and the writes of both are complete', async () => {
   await using rig = await Rig.open(OPTIONS)
   await worked(rig)
   await holdUp(rig)
@@ -112,7 +112,7 @@ test('a second sidecar beside a removed lock file: the first is fenced, ends, an
   expect(rig.app.runs).toHaveLength(2)
 })
 
-test('a second sidecar under a hard link is refused, and the first goes on', async () => {
+test('a second sidecar under a hard link is refused, and the first continues', async () => {
   await using rig = await Rig.open(OPTIONS)
   await worked(rig)
   const link = path.join(rig.folder, 'link.db')
@@ -124,7 +124,7 @@ test('a second sidecar under a hard link is refused, and the first goes on', asy
   await worked(rig)
 })
 
-test('a backup copied over a killed store: nothing opens it, store restore puts it right', async () => {
+test('a backup copied over the store of a killed sidecar: nothing opens it, and store restore repairs it', async () => {
   await using rig = await Rig.open(OPTIONS)
   await worked(rig)
   const config = await configFile(rig)

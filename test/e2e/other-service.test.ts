@@ -88,7 +88,7 @@ describe.for([
   })
 })
 
-test('its replay stops, drops and frames without a session are taken as they are', async () => {
+test('its replay stops, drops and frames without a session are accepted', async () => {
   await using rig = await open({ stream: true, polling: true, webhooks: false })
   const { service, app } = rig
   const program = await rig.start()

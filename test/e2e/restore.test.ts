@@ -38,7 +38,7 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
   })
 
   // Found by reading: its lane was claimed again and again, and nothing else ever got its turn.
-  test('a fact that is damaged while it is pending, alone in its lane, is a dead letter, and all else goes on', async () => {
+  test('a fact that is damaged while it is pending, alone in its lane, is a dead letter, and everything else continues', async () => {
     await using rig = await Rig.open({
       details,
       process: true,

@@ -50,7 +50,7 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
     },
   )
 
-  test('a transcript of several pages of items comes whole, once and in order', async () => {
+  test('a transcript of several pages of items is delivered complete, once and in order', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'], emulator: { limits: ROOMY } })
     const said = Array.from({ length: 250 }, (_, index) => `message ${index}`)
     await rig.client.start(...said.map((text) => `say ${text}`))

@@ -5,7 +5,7 @@ import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
 describe.for(PROFILES)('the stream (%s)', (details) => {
-  test('start_from now: what rested before is known and makes no facts, what was under way does', async () => {
+  test('start_from now: sessions that were idle make no facts, and sessions under way do', async () => {
     await using rig = await Rig.open({ details, start: false })
     const { client, emulator } = rig
     const resting = await client.start('say long ago', 'write outputs/old.txt x')
@@ -58,7 +58,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(rig.app.delivered().filter(({ type }) => type === 'session.created')).toHaveLength(4)
   })
 
-  test('start_from beginning that is taken back: events during the stop are still delivered', async () => {
+  test('start_from beginning that is removed again: events during the stop are still delivered', async () => {
     await using rig = await Rig.open({
       details,
       channels: ['poll'],
@@ -142,7 +142,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
   })
 
   // [fault stream-3]
-  test('replays that stop at their limit are asked for the rest, several times over', async () => {
+  test('a replay that stops at its limit is continued, several times in a row', async () => {
     await using rig = await Rig.open({
       details,
       channels: ['stream'],

@@ -13,7 +13,7 @@ const QUIET = 700
 
 describe.for(PROFILES)('the token (%s)', (details) => {
   // [fault auth-1]
-  test('revoked while running: no request more, the backlog is delivered, and a new token file goes on', async () => {
+  test('is revoked while running: no further request, the backlog is delivered, and a new token file continues the work', async () => {
     await using rig = await Rig.open({
       details,
       start: false,
@@ -55,7 +55,7 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     await assertWhole(rig, { tools: ['lookup_order'] })
   })
 
-  test('replaced before it is rejected, its scopes are looked at anew', async () => {
+  test('is replaced before it is rejected: its scopes are read again', async () => {
     await using rig = await Rig.open({ details, start: false, channels: ['poll'] })
     const file = path.join(rig.folder, 'token')
     await writeFile(file, rig.token.token)

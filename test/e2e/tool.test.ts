@@ -88,7 +88,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     },
   )
 
-  test('a request is signed and says whose call it is', async () => {
+  test('a request is signed and has the ids of its call, turn and session', async () => {
     await using rig = await open()
     const session = await rig.client.create({ title: 'An order', metadata: { user: 'u1' } })
     await rig.client.send(session, CALL)
@@ -124,7 +124,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     { name: '400', said: { status: 400, body: 'secret detail' }, model: { error: FIXED } },
     { name: '422', said: { status: 422, body: 'secret detail' }, model: { error: FIXED } },
   ])(
-    'a tool that answers $name is asked once, and the model gets what the table says',
+    'a tool that answers $name runs once, and the model gets the documented output',
     async ({ said, model }) => {
       await using rig = await open()
       rig.app.run = () => said
@@ -135,7 +135,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     },
   )
 
-  test('500, a reset and a redirect are tried again; what succeeds is the output', async () => {
+  test('500, a reset and a redirect are retried; the answer of the run that succeeds is the output', async () => {
     await using rig = await open({
       tools: { lookup_order: { retry: { attempts: 4, base: '5ms', max: '10ms' } } },
     })
@@ -153,7 +153,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(answersOf(rig)).toMatchObject([{ output: 'fine' }])
   })
 
-  test('a tool that may not run twice is not given up for a kept connection that closes just then', async () => {
+  test('a tool that may not run twice is retried when a reused connection is reset', async () => {
     const served = new WeakSet()
     await using server = await listen(({ socket }, response) => {
       if (served.has(socket)) return void socket.resetAndDestroy()
@@ -228,7 +228,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
-  test('a call that is put off past its deadline gets the fixed error in time', async () => {
+  test('a call that is deferred past its deadline gets the fixed error in time', async () => {
     await using rig = await open()
     rig.app.run = () => ({ status: 202 })
     const session = await rig.client.withTools({ lookup_order: 2 })
@@ -306,7 +306,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.delivered().filter(({ type }) => type === 'call.answered')).toHaveLength(2)
   })
 
-  test('a tool that is removed takes nothing with it: its results are posted, and so are those that its app sends later', async () => {
+  test('stored results of a removed tool are posted, and also results that its app sends later', async () => {
     await using rig = await open({ tools: { lookup_order: {}, later: {} } })
     rig.gateway.intercept = ({ method, url }) =>
       method === 'POST' && url?.includes('/sessions/') === true ? 'reset' : undefined

@@ -53,7 +53,7 @@ describe('with an SDK', () => {
     }
   })
 
-  test('a session that names none has one of its own', async () => {
+  test('a session without a traceparent has its own trace', async () => {
     await using rig = await played({})
     const traces = new Set(exporter.getFinishedSpans().map((span) => span.spanContext().traceId))
     expect(traces.size).toBe(1)

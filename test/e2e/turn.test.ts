@@ -78,7 +78,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
   })
 
   test.for(EACH)(
-    'partial artifacts: turn.settled says what was left behind and what is there ($name)',
+    'partial artifacts: turn.settled lists the skipped and the published files ($name)',
     async ({ channels }) => {
       await using rig = await Rig.open({ details, channels })
       await rig.client.start('write outputs/small.txt x', 'write outputs/large.bin 60MiB')

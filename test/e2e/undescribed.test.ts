@@ -18,7 +18,7 @@ describe.for(PROFILES)('a service that describes no idempotency header (%s)', (d
     })
 
   // Four lost replies made it take the message five times.
-  test('takes a follow-up message once, however many replies are lost', async () => {
+  test('accepts a follow-up message once, also if several replies are lost', async () => {
     await using rig = await open()
     const { promise: armed, resolve: arm } = Promise.withResolvers<object>()
     rig.app.run = () => armed
@@ -35,7 +35,7 @@ describe.for(PROFILES)('a service that describes no idempotency header (%s)', (d
     await assertWhole(rig, { tools: ['lookup_order'] })
   })
 
-  test('takes an answer once, however many replies are lost', async () => {
+  test('accepts an answer once, also if several replies are lost', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ lose_answer_replies: 4 })
     await rig.client.start(CALL, 'say {{last}}')
@@ -89,7 +89,7 @@ const creations = (rig: Rig): number =>
   rig.gateway.passed.filter(({ method, path }) => method === 'POST' && path === '/v1/webhooks').length
 
 // It was posted again every 3 s for ever.
-test('an answer that was taken is not posted again while its call stays listed', async () => {
+test('an accepted answer is not posted again while its call stays listed', async () => {
   await using rig = await Rig.open({ tools: { lookup_order: {} }, channels: ['stream'] })
   rig.emulator.faults.set({ keep_answered: 2 })
   const session = await rig.client.start(CALL)

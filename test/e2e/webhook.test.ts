@@ -187,7 +187,7 @@ describe.for(PROFILES)('deliveries (%s)', (details) => {
     expect(await post({ timestamp: other, signature: sign('next-one', other, body) })).toBe(200)
   })
 
-  test('a genuine delivery that cannot be read makes the sidecar look at everything', async () => {
+  test('a genuine delivery that cannot be parsed causes a sweep', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
     const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}
     expect(public_url).toBeDefined()

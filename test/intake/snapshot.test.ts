@@ -112,13 +112,13 @@ function inTurn(...said: Session[]): Pick<Service, 'readSession'> {
   }
 }
 
-it('what is older than what is known of a session changes nothing', async () => {
+it('a snapshot that is older than the stored state changes nothing', async () => {
   const { read } = open(inTurn(sessionIs('working', 9), sessionIs('idle', 8)))
   expect(await read()).toEqual(['session.created', 'session.working'])
   expect(await read()).toEqual([])
 })
 
-it('a session that works is looked at again after a reading that was older than what is known of it', async () => {
+it('a working session is read again after a snapshot that was older than its stored state', async () => {
   const { clock, read, readOn } = open(
     inTurn(sessionIs('working', 9), sessionIs('idle', 8), sessionIs('idle', 10)),
   )
@@ -128,7 +128,7 @@ it('a session that works is looked at again after a reading that was older than 
   expect(await readOn()).toEqual(['session.idle'])
 })
 
-it('a session that was once said to have changed in the future is not deaf to what is true', async () => {
+it('a session that once had an updated_at in the future still accepts later states', async () => {
   const { read } = open(inTurn(sessionIs('working', Number.MAX_SAFE_INTEGER), sessionIs('idle', 8)))
   expect(await read()).toEqual(['session.created', 'session.working'])
   expect(await read()).toEqual(['session.idle'])

@@ -50,7 +50,7 @@ it('importing the library opens no handle, starts no timer, installs no listener
   ])
 })
 
-it('so it is with the client, and with making one', async () => {
+it('importing and creating the client does the same', async () => {
   const make = `library.createClient({ baseUrl: 'http://127.0.0.1:1', token: 'svc_pat_one' })`
   const { before, after, names } = await look('client/index.ts', make)
   expect(after).toEqual(before)

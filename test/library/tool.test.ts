@@ -107,7 +107,7 @@ describe('a tool', () => {
     })
   })
 
-  it('gets what the schema makes of the arguments', async () => {
+  it('gets the arguments that the schema returned', async () => {
     const input = z.object({ when: z.string().default('now') })
     const made = tool({ ...base, input, run: ({ when }) => when })
     expect(await made.run(call(undefined), context)).toMatchObject({ output: 'now' })
@@ -134,7 +134,7 @@ describe('a tool', () => {
     expect(() => tool({ ...base, run: () => 1, ...more })).toThrow(TypeError)
   })
 
-  it('takes the schema that names draft-07, as most do', () => {
+  it('accepts a schema that names draft-07', () => {
     const input = { $schema: 'http://json-schema.org/draft-07/schema#', ...JSON_SCHEMA }
     expect(tool({ ...base, input, run: () => 1 }).parameters).toEqual(input)
   })

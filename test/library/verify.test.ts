@@ -125,7 +125,7 @@ describe('verifyCallbacks', () => {
     expect(verifyCallbacks(signed()).map(({ id }) => id)).toEqual(['evt_1'])
   })
 
-  it('leaves batches to those who asked for them', () => {
+  it('refuses a batch unless verifyCallbacks is used', () => {
     expect(() => verifyCallback(signed({ body: `[${BODY}]` }))).toThrow('verifyCallbacks')
   })
 
@@ -135,7 +135,7 @@ describe('verifyCallbacks', () => {
 })
 
 describe('an event in the format of CloudEvents', () => {
-  it('comes out as in the standard format', () => {
+  it('returns the same event as in the standard format', () => {
     const body = JSON.stringify({
       specversion: '1.0',
       id: 'evt_1',

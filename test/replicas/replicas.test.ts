@@ -117,7 +117,7 @@ test('a replica with another configuration is reported by each replica', async (
 
 describe('three replicas', () => {
   test(
-    'one is stopped and one is killed: nothing is lost, doubled or out of order',
+    'one replica is stopped and one is killed: nothing is lost, repeated or out of order',
     { timeout: 180_000 },
     async () => {
       await using deployment = await Deployment.open(3, { tools: TOOLS, process: true })

@@ -11,7 +11,7 @@ const EVERY = FULL ? 1 : 16
 
 // [fault process-3]
 it.each(Object.entries(FIXED))(
-  'comes through a crash at the places of: %s',
+  'survives a crash at each point of: %s',
   { timeout: LONG },
   async (name, scenario) => {
     const { singles, played, broken } = await exhaustOne(scenario, 0, EVERY)

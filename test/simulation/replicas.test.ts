@@ -113,7 +113,7 @@ it('one process has everything, and a second one half of it, with one leader', a
     expect(first.store.shards.owns(`ses_${n}`)).toBe(!second.store.shards.owns(`ses_${n}`))
 })
 
-it('a process that freezes is fenced, and nothing that it writes when it wakes is taken', async () => {
+it('a process that freezes is fenced, and its writes after it wakes are refused', async () => {
   const { start, pass, settle, agenda } = house()
   const [first, second] = [await start(), await start()]
   await pass(5000)
@@ -129,7 +129,7 @@ it('a process that freezes is fenced, and nothing that it writes when it wakes i
   expect(first.store.shards.owns(session)).toBe(false)
 })
 
-it('a process refuses to work before its time is over, and goes on when no process fenced it', async () => {
+it('a process refuses to work before its lease ends, and continues if no process fenced it', async () => {
   const { start, pass, settle } = house()
   const first = await start()
   await pass(5000)

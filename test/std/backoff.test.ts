@@ -10,7 +10,7 @@ test('back-off doubles with each attempt up to its limit, however many there are
   expect(backoff({ base: 1, max: Number.MAX_VALUE }, 1e9, longestWaits)).toBe(2 ** 40)
 })
 
-test('back-off is anything from nothing up, and never less than its floor', () => {
+test('a backoff is random from zero to its limit, and never below its floor', () => {
   const none = { ...seededRandom(), next: () => 0 }
   expect([backoff(POLICY, 3, none), backoff(POLICY, 3, none, 7000)]).toEqual([0, 7000])
   expect(backoff(POLICY, 3, { ...none, next: () => 0.5 })).toBe(200)

@@ -17,7 +17,7 @@ test('is 0 until an answer came, and when an answer has no date', () => {
   expect(offset.from(CLOCK)).toBe(0)
 })
 
-test('clocks that agree have none, whatever the whole seconds make of them', () => {
+test('clocks that agree have no offset, with any rounding to whole seconds', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(100_000), { minLength: 1 }), fc.nat(400), (moments, latency) => {
       const offset = new ClockOffset()
@@ -28,14 +28,14 @@ test('clocks that agree have none, whatever the whole seconds make of them', () 
   )
 })
 
-test('many answers give it more exactly than one answer can', () => {
+test('many answers narrow the offset', () => {
   const offset = new ClockOffset()
   for (let at = 0; at < 100_000; at += 137)
     offset.learn(dateAt(NOON + at + 5, 90_250), NOON + at, NOON + at + 10)
   expect(Math.abs(offset.from(CLOCK) - 90_250)).toBeLessThan(20)
 })
 
-test.each([7_200_000, -7_200_000])('a clock that is moved by %s ms makes it learn anew', (moved) => {
+test.each([7_200_000, -7_200_000])('a clock that is moved by %s ms resets the measurement', (moved) => {
   const offset = new ClockOffset()
   for (let at = 0; at < 10_000; at += 100) offset.learn(dateAt(NOON + at, 0), NOON + at, NOON + at + 10)
   expect(offset.from(CLOCK)).toBe(0)
@@ -58,7 +58,7 @@ const after = (...answers: (readonly [at: number, sent: number, received: number
   return offset
 }
 
-test('one answer says it to the middle of what its whole second and its way leave open', () => {
+test('one answer gives the middle of the range that its rounding and its duration allow', () => {
   expect(after([90_000, 0, 10]).from(CLOCK)).toBe(90_495)
   expect(after([90_000, 0, 10]).from({ now: () => NOON, steady: () => NOON + 250 })).toBe(90_745)
 })

@@ -180,7 +180,7 @@ describe('the arguments of a function call', () => {
     expect(JSON.stringify(read(text))).toBe(JSON.stringify(parseJson(text)))
   })
 
-  it('leave what is beside them to be read', () => {
+  it('do not hide the values beside them', () => {
     const text = `{"name":"f","arguments":"1234567890123456","list":[{"arguments":[${LONG}],"call_id":"c"}]}`
     expect(read(text)).toMatchObject({ name: 'f', arguments: '1234567890123456', list: [{ call_id: 'c' }] })
   })

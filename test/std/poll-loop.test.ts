@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createPollLoop } from '../../src/std/poll-loop.ts'
 import { VirtualClock } from '../support/clock.ts'
 
-test('a pass that outlives the stop asks nothing more and reports nothing', async () => {
+test('a pass that ends after the stop claims nothing and reports nothing', async () => {
   const clock = new VirtualClock()
   const work = Promise.withResolvers<void>()
   const asked: string[] = []

@@ -33,7 +33,7 @@ it('copies everything that was committed while more is being written, for our us
   expect(inspectStore(target).facts).toBe(facts)
 })
 
-it('is not begun anew by each commit: it shows the store as it was at one moment', async () => {
+it('is not restarted by each commit: it shows the store at one moment', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store, clock } = await openStore({ path })
   const commit = async (seq: number): Promise<void> => {
@@ -102,7 +102,7 @@ it('refuses to keep the copy of a damaged store', async () => {
 })
 
 // The name of what is cut short was a fixed one, and what had it was removed unasked: another backup, or the store itself.
-it('touches nothing but its own copy, whatever lies beside the target', async () => {
+it('changes nothing but its own copy, with any files beside the target', async () => {
   const target = join(folder(), 'copy.db')
   const path = `${target}.partial`
   const { store } = await openStore({ path })

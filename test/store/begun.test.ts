@@ -19,7 +19,7 @@ async function begunWorld() {
 }
 
 describe('an attempt that is under way', () => {
-  it('is written down when it takes long, and not any more when it is stored', async () => {
+  it('is written if it takes long, and removed when its outcome is stored', async () => {
     const { store, clock, lane, delivery, pos, rows } = await begunWorld()
     store.lanes.begin(lane, [pos])
     await clock.advance(49)
@@ -32,7 +32,7 @@ describe('an attempt that is under way', () => {
     expect(await rows()).toBe(0)
   })
 
-  it('costs nothing when it is over before', async () => {
+  it('is not written if it ends earlier', async () => {
     const { store, clock, lane, delivery, pos, rows } = await begunWorld()
     store.lanes.begin(lane, [pos])
     await clock.advance(30)
@@ -45,7 +45,7 @@ describe('an attempt that is under way', () => {
     expect(await rows()).toBe(0)
   })
 
-  it('is forgotten when nothing of it is stored', async () => {
+  it('is removed if none of it is stored', async () => {
     const { store, clock, lane, pos, rows } = await begunWorld()
     for (const ms of [30, 80]) {
       store.lanes.begin(lane, [pos])

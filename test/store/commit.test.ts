@@ -62,7 +62,7 @@ describe('a commit', () => {
     },
   )
 
-  it('that is bad does not take the others with it', async () => {
+  it('that is invalid does not fail the others', async () => {
     const { store } = await openStore()
     const [before, bad, after] = await Promise.allSettled([
       store.log.commit({ facts: [frameFact(1)], cursor: '1' }),
@@ -170,7 +170,7 @@ describe('a commit', () => {
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: rows.length } } })
   })
 
-  it('never moves the cursor back, also beyond what a double holds', async () => {
+  it('never moves the cursor back, also above 2^53', async () => {
     const { store } = await openStore()
     const cursors = ['5', '3', '9007199254740993', '9007199254740992', '18446744073709551617', '7']
     const kept: (string | null)[] = []
@@ -253,7 +253,7 @@ describe('a full disk', () => {
   const large = (seq: number) => frameFact(seq, 'ses_1', { body: 'x'.repeat(8000) })
 
   // [fault stream-1] [fault process-6]
-  it.file('refuses the commit whole, keeps the cursor, and goes on when there is room', async () => {
+  it.file('refuses the whole commit, keeps the cursor, and continues when there is space', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store } = await openStore({ path, maxPages: 100 })
     let seq = 0
@@ -328,7 +328,7 @@ describe('sightings', () => {
 })
 
 describe('the log', () => {
-  it('is read in pages, by type and by session, and a place that is gone is an empty page', async () => {
+  it('is read in pages, by type and by session, and a pruned position gives an empty page', async () => {
     const { store } = await openStore()
     await store.log.commit({
       facts: [frameFact(1), frameFact(2, 'ses_2'), turnFact('turn.completed', 'trn_1'), frameFact(3)],

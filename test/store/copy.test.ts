@@ -166,7 +166,7 @@ describe('a store that version 0.1.0 wrote', () => {
     },
   )
 
-  it('has what waits due after the same time, on the clock of the database', async () => {
+  it('has the same remaining waits, on the clock of the database', async () => {
     const path = released()
     const db = new Database(path, { readonly: true })
     const dues = 'SELECT due_at FROM lanes WHERE due_at > 0'
@@ -189,7 +189,7 @@ describe('a store that version 0.1.0 wrote', () => {
   })
 })
 
-describe('texts that one of the engines cannot hold', () => {
+describe('texts that one of the engines cannot store', () => {
   it('NUL, halves of surrogate pairs and the mark of both are as they were', async () => {
     const path = join(folder(), 'sidecar.db')
     const texts = ['a\0b', '\uE0000041', 'c\uE000d', 'ä🙂']
@@ -230,7 +230,7 @@ describe('texts that one of the engines cannot hold', () => {
 })
 
 describe('a copy is refused', () => {
-  it('into a database or a file that holds something', async () => {
+  it('into a database or a file that is not empty', async () => {
     const url = await createDatabase()
     const path = released()
     await toPostgres(path, url)
@@ -267,7 +267,7 @@ describe('a copy is refused', () => {
     expect(await toSqlite(url, back)).toMatchObject({ continued: false })
   })
 
-  it('when the place holds a part of another store', async () => {
+  it('if the target has a part of another store', async () => {
     const url = await createDatabase()
     await expect(toPostgres(released(), url, endsAfter(2))).rejects.toThrow('killed')
     await expect(toPostgres(released(), url)).rejects.toThrow(

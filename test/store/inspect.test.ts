@@ -26,7 +26,7 @@ async function filled(): Promise<string> {
   return path
 }
 
-it('finds nothing wrong with a sound store, and counts what it holds, also while it is in use', async () => {
+it('finds no fault in a sound store, and counts its rows, also while it is in use', async () => {
   const path = await filled()
   const { store } = await openStore({ path })
   await store.log.commit({ facts: [frameFact(COUNT + 1)], cursor: String(COUNT + 1) })
@@ -153,7 +153,7 @@ it.each([
 })
 
 // An operator who followed the message deleted a sound store.
-it('says of a store that cannot be opened that nothing is known of what is in it', async () => {
+it('reports that the content of a store that cannot be opened is unknown', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
   await store.close()

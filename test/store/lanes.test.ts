@@ -7,7 +7,7 @@ import { it, tablesOf } from './engines.ts'
 import { acknowledge, ATTEMPT, laneOf, read, seqs, ack } from './lane.ts'
 
 describe('a lane', () => {
-  it('is claimed by the commit that fills it, until it is given back', async () => {
+  it('is claimed by the commit that extends it, until it is released', async () => {
     const { store } = await openStore()
     const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
     expect(lanes[0]?.claimed).toBe(true)
@@ -17,7 +17,7 @@ describe('a lane', () => {
     expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([lanes[0]?.lane])
   })
 
-  it('is claimed by one only when two commits of one transaction fill it', async () => {
+  it('is claimed by only one of two commits of one transaction that extend it', async () => {
     const { store } = await openStore()
     const [one, two] = await Promise.all([
       store.log.commit({ facts: [frameFact(1)] }),
@@ -35,7 +35,7 @@ describe('a lane', () => {
     expect(seqs(await store.lanes.read(lane, 0, 100, 1))).toEqual(['3'])
   })
 
-  it('that is put off is not due before its time, and others go first', async () => {
+  it('that is deferred is not due before its time, and others go first', async () => {
     const { store, clock } = await openStore()
     const { lanes } = await store.log.commit({ facts: [frameFact(1, 'ses_1'), frameFact(2, 'ses_2')] })
     const [one, two] = lanes.map(({ lane }) => lane)
@@ -49,7 +49,7 @@ describe('a lane', () => {
     expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([one])
   })
 
-  it('stays put off when more comes, unless it had been empty', async () => {
+  it('stays deferred when a fact is added, unless it was empty', async () => {
     const { store } = await openStore()
     const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
     const lane = lanes[0]?.lane as Lane
@@ -67,7 +67,7 @@ describe('a lane', () => {
     expect(seqs(more.lanes[0]?.deliveries ?? [])).toEqual(['3'])
   })
 
-  it('of another handler is never touched by what becomes of this one', async () => {
+  it('of another handler is not changed by the outcomes of this one', async () => {
     const { store } = await openStore({}, [everything('app'), everything('other')])
     const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
     const [grown] = lanes
@@ -80,7 +80,7 @@ describe('a lane', () => {
   })
 })
 
-describe('what became of an attempt', () => {
+describe('the outcome of an attempt', () => {
   it('is written with its log; what is delivered or dead is pending no more', async () => {
     const { store, clock } = await openStore()
     const { lanes } = await store.log.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })

@@ -62,8 +62,8 @@ async function takenOver() {
   return { store, former: { lane: lane.lane, delivery, sweep, session, call } }
 }
 
-describe('what a former owner claimed', () => {
-  it('of a lane is settled by the next one alone', async () => {
+describe('a claim of a former owner', () => {
+  it('of a lane is acknowledged by the next owner only', async () => {
     const { store, former } = await takenOver()
     await acknowledge(store, () => [ack(former.lane, former.delivery, 'delivered')])
     await store.lanes.retry(former.lane, 60_000)
@@ -79,7 +79,7 @@ describe('what a former owner claimed', () => {
     expect(await read(store, lane)).toEqual([])
   })
 
-  it('of a hint is settled by the next one alone, and its reading is not stored', async () => {
+  it('of a hint is acknowledged by the next owner only, and the snapshot of the former is not stored', async () => {
     const { store, former } = await takenOver()
     const { session, sweep } = former
     const committed = await store.log.commit({ readings: [gone('ses_1', session.claim)] })
@@ -97,7 +97,7 @@ describe('what a former owner claimed', () => {
     expect(await store.hints.claim(2)).toEqual([])
   })
 
-  it('of a call is taken further by the next one alone; the late answer of its app needs no claim', async () => {
+  it('of a call is continued by the next owner only; a late answer of its app needs no claim', async () => {
     const { store, former } = await takenOver()
     const step = async (one: CallStep): Promise<readonly string[]> =>
       (await store.log.commit({ calls: [one] })).refused

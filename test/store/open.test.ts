@@ -53,7 +53,7 @@ async function filled(): Promise<string> {
 }
 
 describe('opening the store', () => {
-  it('says that everybody may read a store that was put there so, and how to fix it', async () => {
+  it('warns about a store that every user may read, and prints the fix', async () => {
     const path = await filled()
     const lines = async (): Promise<unknown[]> => {
       const log = keepingLog()
@@ -218,12 +218,9 @@ describe('opening the store', () => {
     expect(exitCode).toBe(2)
   })
 
-  it.skipIf(!existsSync('/proc/self'))(
-    'refuses a folder below one that denies that anything can be there',
-    () => {
-      expect(refusal('/proc/missing/sidecar.db').exitCode).toBe(2)
-    },
-  )
+  it.skipIf(!existsSync('/proc/self'))('refuses a folder in /proc, where none can be created', () => {
+    expect(refusal('/proc/missing/sidecar.db').exitCode).toBe(2)
+  })
 
   it('makes the folders that are missing, for our user alone', async () => {
     const outer = join(folder(), 'some')
@@ -239,7 +236,7 @@ describe('opening the store', () => {
       (path: string) => truncateSync(path, Math.floor(statSync(path).size / 2 / 4096) * 4096),
     ],
     ['a header of noise', (path: string) => overwrite(path, 0, 64)],
-  ])('refuses a file with %s: says how to fix it and leaves it alone', async (_, damage) => {
+  ])('refuses a file with %s: prints the fix and does not change the file', async (_, damage) => {
     const path = await filled()
     damage(path)
     const before = hashOf(path)
@@ -249,7 +246,7 @@ describe('opening the store', () => {
     expect(hashOf(path)).toBe(before)
   })
 
-  it('lets the file go when it was refused', async () => {
+  it('closes the file when it was refused', async () => {
     const path = await filled()
     const whole = readFileSync(path)
     flip(path)

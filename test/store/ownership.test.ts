@@ -74,7 +74,7 @@ describe('a second process on the same files', () => {
     expect(rows.map(({ seq }) => seq)).toEqual(['1', '2', '3', '4', '5', '8'])
   })
 
-  it('is noticed within seconds by one that has nothing to write', async () => {
+  it('is noticed within seconds by a process without writes', async () => {
     const { clock, path, lost, expectLost } = await watched()
     second(path)
     await clock.advance(NOTICED - 1)
@@ -110,7 +110,7 @@ describe('a second process on the same files', () => {
     await commitFrames(store, 300, 1)
   })
 
-  it('goes on where a full disk refuses the file what the log of the first has', async () => {
+  it('continues if a full disk refuses to copy the log of the first into the file', async () => {
     const { store, path, expectLost } = await watched()
     const { pragma } = Database.prototype
     const full = vi.spyOn(Database.prototype, 'pragma').mockImplementation(function (
@@ -151,7 +151,7 @@ describe('a second process on the same files', () => {
 })
 
 describe('files that change under a running process', () => {
-  it('deleted: noticed, nothing more is taken, and at the end all is written back', async () => {
+  it('deleted: noticed, nothing more is accepted, and at the end the file is written again', async () => {
     const { store, clock, path, log, expectLost } = await watched()
     rmSync(path)
     await clock.advance(NOTICED)
@@ -164,7 +164,7 @@ describe('files that change under a running process', () => {
     await commitFrames(again, 6, 1)
   })
 
-  it('deleted with its folder: said, and the end is no worse for it', async () => {
+  it('deleted with its folder: logged, and the process ends normally', async () => {
     const { store, clock, path, log, expectLost } = await watched(join(folder(), 'deep', 'sidecar.db'))
     rmSync(dirname(path), { recursive: true })
     await clock.advance(NOTICED)
@@ -173,7 +173,7 @@ describe('files that change under a running process', () => {
     expect(JSON.stringify(log.lines)).toContain('could not be saved')
   })
 
-  it('replaced: noticed, the new file is left as it is, and what was there before is kept beside it', async () => {
+  it('replaced: noticed, the new file is not changed, and the old content is kept beside it', async () => {
     const { store, clock, path, expectLost } = await watched()
     const other = await killedStore(3)
     for (const side of ['', '-wal']) renameSync(other + side, path + side)
@@ -189,7 +189,7 @@ describe('files that change under a running process', () => {
     expect((await again.read.facts({ limit: 10, order: 'asc' })).rows).toHaveLength(3)
   })
 
-  it('replaced by a backup: the log of the former one does not stay beside it', async () => {
+  it('replaced by a backup: the log of the old database does not stay beside it', async () => {
     const { store, clock, path, expectLost } = await watched()
     const backup = join(folder(), 'backup.db')
     await backupStore(path, backup, () => undefined)
@@ -234,7 +234,7 @@ describe('files that change under a running process', () => {
   })
 
   it.each(['-wal', '-shm'])(
-    '%s deleted: noticed, and what it held is in the file at the end',
+    '%s deleted: noticed, and its content is in the file at the end',
     async (side) => {
       const { store, clock, path, expectLost } = await watched()
       rmSync(path + side)

@@ -107,7 +107,7 @@ async function ask(store: Store): Promise<number> {
   return lists.filter((list) => list.length > 0).length + dues.filter((due) => due !== null).length
 }
 
-it('what is asked again and again is planned once: a bare parameter as limit had it planned each time', async () => {
+it('a repeated query is planned once: with a bare parameter as its limit it was planned each time', async () => {
   const plans = countPlans()
   const { store } = await openStore()
   await fill(store)
@@ -118,7 +118,7 @@ it('what is asked again and again is planned once: a bare parameter as limit had
   expect(plans() - before).toBe(0)
 })
 
-it('housekeeping looks at what is over, never at all of a table', () => {
+it('housekeeping reads only rows that are due, never a whole table', () => {
   const db = openDatabase(':memory:').db
   onTestFinished(() => void db.close())
   const asked: string[] = []

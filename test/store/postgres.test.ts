@@ -136,7 +136,7 @@ it('a COMMIT that the server answers with ROLLBACK is no commit', async () => {
 })
 
 describe('under load', () => {
-  it('loses nothing that it acknowledged when the server is killed again and again, and goes on', async () => {
+  it('loses no acknowledged write when the server is killed repeatedly, and continues', async () => {
     const server = await PostgresServer.start([])
     onTestFinished(() => server.stop())
     const { store, lost } = await openAt(server.url())
@@ -193,7 +193,7 @@ describe('under load', () => {
 })
 
 describe('the lease', () => {
-  it('that cannot be renewed in time: nothing is read or written, until it is renewed before anyone took it', async () => {
+  it('that cannot be renewed in time: nothing is read or written until it is renewed, if no process took it', async () => {
     const wire = await Wire.to(await createDatabase())
     const lease = new VirtualClock()
     const { store, lost } = await openAt(wire.url, lease)
@@ -214,7 +214,7 @@ describe('the lease', () => {
 })
 
 describe('texts', () => {
-  it('come back as they were: NUL, halves of pairs, the mark itself, and keys in their order', async () => {
+  it('are read back unchanged: NUL, halves of pairs, the mark itself, and keys in their order', async () => {
     const { store } = await openAt(await createDatabase())
     const bodies = [
       '{"z":1,"a":"\\u0000\0"}',

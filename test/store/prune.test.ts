@@ -41,7 +41,7 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
 describe('retention', () => {
   const DAY = 86_400_000
 
-  it('removes what is delivered and old, never what is pending or dead, nor what is young', async () => {
+  it('removes old delivered facts, and no pending, dead or recent ones', async () => {
     const { store, clock } = await openStore()
     const { lanes } = await store.log.commit({
       facts: [1, 2, 3].map((seq) => frameFact(seq, `ses_${seq}`, { at: clock.now() })),
@@ -95,7 +95,7 @@ describe('retention', () => {
     expect(later.facts[0]?.pos).toBeGreaterThan(facts[1]?.pos ?? Infinity)
   })
 
-  it('removes more than one step looks at, step by step', async () => {
+  it('removes more facts than one step reads, in several steps', async () => {
     const { store } = await openStore({}, [])
     await store.log.commit({ facts: Array.from({ length: 1100 }, (_, index) => frameFact(index + 1)) })
     const steps = []
@@ -132,7 +132,7 @@ describe('retention', () => {
     expect(facts.map(({ seq }) => seq)).toEqual(['8'])
   })
 
-  it('removes what is over of everything else, however much it is', async () => {
+  it('removes expired rows of all other tables, in any number', async () => {
     const { store, clock } = await openStore()
     const many = Array.from({ length: 1100 }, (_, index) => String(index))
     await store.log.commit({
@@ -234,7 +234,7 @@ describe('a sighting', () => {
     })
   })
 
-  it('is looked for step by step, over facts of every kind', async () => {
+  it('is found step by step, over facts of every kind', async () => {
     const { store } = await openStore()
     const expected = { stream: new Set(['turn.completed']) }
     const frames = Array.from({ length: 2000 }, (_, index) => frameFact(index + 1))

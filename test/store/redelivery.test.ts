@@ -109,7 +109,7 @@ describe('much to be delivered again', () => {
   it.each([
     { name: 'dead letters', deliver: (store: Store) => store.operator.retry({}) },
     { name: 'a replay', deliver: (store: Store) => store.operator.replay('app', { at: 0 }) },
-  ])('leaves others their turn, and comes whole and in order ($name)', async ({ deliver }) => {
+  ])('lets other lanes go first, and is delivered complete and in order ($name)', async ({ deliver }) => {
     const { store } = await many()
     const ends: string[] = []
     const [{ count }] = await Promise.all([
@@ -129,7 +129,7 @@ describe('much to be delivered again', () => {
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: MANY, dead: 0 } } })
   })
 
-  it('that is interrupted has begun with the oldest, and the rest is as it was', async () => {
+  it('that is interrupted has begun with the oldest, and the rest is unchanged', async () => {
     const path = join(folder(), 'store.db')
     const { store } = await many(path)
     const refused = store.operator.retry({}).catch((error: unknown) => error)

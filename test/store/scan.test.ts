@@ -71,7 +71,7 @@ it('finds all deliveries of a handler that wants little, a page at a time, the n
   expect(first?.factId).toBe(rare[0])
 })
 
-it.file('lets others go first while it looks for dead deliveries where there are none', async () => {
+it.file('lets others go first while it searches for dead deliveries and finds none', async () => {
   const { read, soon } = await longLog()
   expect((await read.deliveries({ limit: 2, status: 'dead' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)

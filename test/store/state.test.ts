@@ -365,7 +365,7 @@ describe('the ledger of calls', () => {
     return opened
   }
 
-  it('keeps a call as it was given', async () => {
+  it('stores a call unchanged', async () => {
     const { store } = await known()
     expect(await store.calls.get('call_1')).toEqual(call)
   })

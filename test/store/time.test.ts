@@ -86,7 +86,7 @@ it('artifacts are awaited no more eagerly after the wall clock was set back', as
   expectAbout(known?.finalFor, HOUR)
 })
 
-it.file('a restart after an hour leaves what is due then as it was', async () => {
+it.file('a restart after an hour does not change due times', async () => {
   const path = join(folder(), 'sidecar.db')
   const before = await openStore({ path, clock: new VirtualClock(NOON) })
   await before.store.log.commit({ hints: [hint(2 * HOUR)] })

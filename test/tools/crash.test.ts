@@ -122,7 +122,7 @@ describe('a crash', () => {
     expect(await world.facts()).toEqual(['call.not_delivered'])
   })
 
-  it('long ago: a call whose action is gone makes no run and no posting', async () => {
+  it('long ago: a call whose action is no longer listed causes no run and no posting', async () => {
     const world = toolWorld()
     world.run = never
     await world.found()

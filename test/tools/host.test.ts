@@ -66,7 +66,7 @@ describe('a function call', () => {
     expect(world.service.answers).toHaveLength(3)
   })
 
-  it('keeps what its tool said while the store refuses to write it down', async () => {
+  it('keeps the result of its tool while the store refuses writes', async () => {
     const world = toolWorld({ spec: { afterCrash: 'fail' } })
     world.run = async () => {
       world.beforeStep = () => Promise.reject(new Error('the disk is full'))
@@ -82,7 +82,7 @@ describe('a function call', () => {
     ])
   })
 
-  it('whose result can never be written down does not keep us from stopping', async () => {
+  it('whose result can never be stored does not delay a stop', async () => {
     const world = toolWorld()
     world.run = async () => {
       world.beforeStep = () => Promise.reject(new Error('the disk is full'))
@@ -106,7 +106,7 @@ describe('a function call', () => {
   })
 
   // [fault state-3]
-  it('whose session is found to be gone makes everybody look at that session', async () => {
+  it('whose session is found deleted causes a read of that session', async () => {
     const world = toolWorld()
     world.service.gone = true
     await world.found('call_1', { receivedAt: world.clock.now() - 5000 })
@@ -114,7 +114,7 @@ describe('a function call', () => {
     expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'cancelled' })
   })
 
-  it('that is gone before it ran is not run, and expires', async () => {
+  it('that is no longer listed before it ran is not run, and expires', async () => {
     const world = toolWorld()
     world.service.authorized = false
     await world.found()
@@ -127,7 +127,7 @@ describe('a function call', () => {
     expect(await world.facts()).toEqual(['call.failed'])
   })
 
-  it('that waits for its turn is not run when a reading finds it gone meanwhile', async () => {
+  it('that waits for a slot is not run if a read no longer lists it', async () => {
     const world = toolWorld({ spec: { concurrency: 1 } })
     let end: () => void = () => undefined
     world.run = () => new Promise((resolve) => (end = () => resolve(output('42'))))
@@ -156,7 +156,7 @@ describe('a function call', () => {
     expect(world.service.answers).toEqual([])
   })
 
-  it('is not started with a rejected token, and the store is left in peace meanwhile', async () => {
+  it('is not started with a rejected token, and causes no writes meanwhile', async () => {
     const world = toolWorld()
     world.service.authorized = false
     let asked = 0
@@ -214,7 +214,7 @@ describe('a tool that fails', () => {
     expect(world.service.answers).toEqual([{ callId: 'call_1', answer: { error: ERROR }, key: 'call_1' }])
   })
 
-  it('for good is not tried again', async () => {
+  it('permanently is not retried', async () => {
     const world = toolWorld()
     world.run = async () => ({ kind: 'rejected', error: 'the tool answered 422' })
     await world.found()
@@ -358,7 +358,7 @@ describe('a tool that answers later', () => {
     expect(await world.call()).toMatchObject({ state: 'running', deferred: true })
   })
 
-  it('and never does: the fixed error before the deadline, also after a crash', async () => {
+  it('and never answers: the fixed error before the deadline, also after a crash', async () => {
     const world = toolWorld()
     world.run = async () => ({ kind: 'deferred' })
     await world.found('call_1', { expiresAt: world.clock.now() + 60_000 })
@@ -384,7 +384,7 @@ describe('a tool that answers later', () => {
 })
 
 describe('an answer', () => {
-  it('that is refused after one that had no reply, and whose action is gone, may have been taken', async () => {
+  it('that is refused after one without a reply, and whose action is no longer listed, has an unknown outcome', async () => {
     const world = toolWorld()
     world.service.reply = (callId) => {
       world.service.waiting.delete(callId)
@@ -430,7 +430,7 @@ describe('an answer', () => {
   })
 
   // [fault tool-5]
-  it('with a word that we do not know is believed once the action is gone, and is not posted again', async () => {
+  it('with an unknown outcome word is accepted when the action is no longer listed, and is not posted again', async () => {
     const world = toolWorld()
     world.service.reply = () => 'pondered'
     await world.found()
@@ -441,7 +441,7 @@ describe('an answer', () => {
     expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'pondered' })
   })
 
-  it('that was taken and whose call stays listed is looked after less and less often, then given up', async () => {
+  it('that was accepted and whose call stays listed is checked less and less often, then abandoned', async () => {
     const world = toolWorld()
     world.service.reply = () => 'delivered'
     await world.found()
@@ -460,7 +460,7 @@ describe('an answer', () => {
     ).toHaveLength(2)
   })
 
-  it('that was taken is given up as soon over crashes as without', async () => {
+  it('that was accepted is abandoned after the same time with and without crashes', async () => {
     const world = toolWorld()
     world.service.reply = () => 'delivered'
     await world.found()
@@ -515,7 +515,7 @@ describe('an answer', () => {
     expect(world.trace.slice(0, world.trace.lastIndexOf('post'))).not.toContain('read')
   })
 
-  it('that was not delivered is sent as a follow-up message before anybody hears of it', async () => {
+  it('that was not delivered is sent as a follow-up message before its fact is reported', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'
     await world.found()
@@ -537,7 +537,7 @@ describe('an answer', () => {
   })
 
   // Seed 4521. No other read reported that the session was deleted.
-  it('has its session read again when that is gone for the follow-up message', async () => {
+  it('causes a read of its session if the session is deleted at the follow-up message', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'
     world.service.message = () => {
@@ -824,7 +824,7 @@ describe('stopping', () => {
     expect([stopped, aborted]).toEqual([true, true])
   })
 
-  it('takes calls on no more, and writes none as running', async () => {
+  it('accepts no more calls, and writes none as running', async () => {
     const world = toolWorld()
     void world.host.stop(1000)
     await world.takeOn(world.callAs('call_9'))
@@ -862,7 +862,7 @@ describe('a call that a reading found just now', () => {
     expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step result_fixed'])
   })
 
-  it('waits as received where its tool has no place', async () => {
+  it('waits as received if its tool has no free slot', async () => {
     const world = toolWorld({ spec: { concurrency: 1 } })
     world.run = () => never()
     await world.takeOn(world.callAs('call_8'), world.callAs('call_9'))
@@ -873,7 +873,7 @@ describe('a call that a reading found just now', () => {
     ])
   })
 
-  it('that is known already is run once', async () => {
+  it('that is already stored is run once', async () => {
     const world = toolWorld()
     await world.takeOn(world.callAs('call_9'))
     await world.takeOn(world.callAs('call_9'))

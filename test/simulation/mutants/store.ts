@@ -117,7 +117,7 @@ export const STORE: readonly Mutant[] = [
     'this.#commit.run(epoch, owner)',
   ),
   tested(
-    { file: 'store/lease.test.ts', only: 'of a lane is settled by the next one alone' },
+    { file: 'store/lease.test.ts', only: 'of a lane is acknowledged by the next owner only' },
     'an ack of a former owner is accepted',
     'sidecar/store/sqlite/lanes.ts',
     'if (number === null || !this.#ownership.holds(lane.lease)) continue',
