@@ -240,7 +240,7 @@ const ALL: readonly Fault[] = [
 ]
 
 /** What several processes on one store have, and what parts them. */
-const SEVERAL: readonly Fault[] = ['partition', 'frozen', 'leaves', 'lost', 'lost_reply', 'slow']
+export const SEVERAL: readonly Fault[] = ['partition', 'frozen', 'leaves', 'lost', 'lost_reply', 'slow']
 
 /** Also those that only some seeds have; the faults of several processes come with `--replicas`. */
 export const EVERY: readonly Fault[] = [...ALL, 'unreadable_reply']

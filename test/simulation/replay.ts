@@ -1,4 +1,4 @@
-import { EVERY, type Fault, type Fired } from './faults.ts'
+import { EVERY, SEVERAL, type Fault, type Fired } from './faults.ts'
 
 /** Faults as one word of a command line: `12:crash,40:reset`. */
 export function faultsText(fired: readonly Pick<Fired, 'passage' | 'fault'>[]): string {
@@ -10,7 +10,7 @@ export function parseFaults(text: string): Map<number, Fault> {
   const faults = new Map<number, Fault>()
   for (const part of text === '' ? [] : text.split(',')) {
     const [passage, name] = part.split(':')
-    const fault = EVERY.find((known) => known === name)
+    const fault = [...EVERY, ...SEVERAL].find((known) => known === name)
     if (fault === undefined || !/^\d+$/.test(passage ?? ''))
       throw new TypeError(`"${part}" is no fault, such as 12:crash`)
     faults.set(Number(passage), fault)

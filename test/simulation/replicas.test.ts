@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { newCall } from '../../src/core/call.ts'
 import { transition } from '../../src/core/call-machine.ts'
+import type { Hint } from '../../src/core/hint.ts'
 import { shardOf, type Wake } from '../../src/core/shards.ts'
 import type { Clock } from '../../src/std/ports.ts'
 import { LONG } from '../../src/sidecar/store/attempt.ts'
@@ -8,12 +9,14 @@ import { ack } from '../store/lane.ts'
 import { frameFact } from '../support/fact.ts'
 import { Agenda } from './agenda.ts'
 import { Chance } from './chance.ts'
-import { newDatabase } from './database.ts'
+import { closeDisk, emptyDisk, newDatabase } from './database.ts'
 import type { Fault } from './faults.ts'
 import { Face, SharedStore } from './replicas.ts'
 import { keepingLog } from '../support/ports.ts'
 
 const APP = { name: 'app', ordered: true, events: ['*'] }
+
+const sweep: Hint = { sessionId: null, channel: 'webhook', at: 0, scope: 'session', delay: 0 }
 
 const onBroken = (message: string): void => {
   throw new Error(message)
@@ -231,6 +234,44 @@ it('a commit wakes the owner, and a wake that is lost is found with the next loo
   expect(second.heard.wakes.length).toBeGreaterThan(0)
   expect(await settle(first.store.hints.claim(10))).toEqual([])
   expect(await settle(second.store.hints.claim(10))).toMatchObject([{ sessionId: session }])
+})
+
+it('a process that has left the store hears of nothing, and its writes are refused as closed', async () => {
+  const { start, pass, settle, faults } = house()
+  const [first, second] = [await start(), await start()]
+  await pass(5000)
+  await settle(first.store.shards.leave())
+  faults.set('store.shards.survey after', 'slow')
+  await pass(1500)
+  await settle(second.store.log.commit({ hints: [sweep] }))
+  first.heard.wakes.length = 0
+  await first.store.close()
+  await pass(5000)
+  expect(first.heard).toMatchObject({ wakes: [], fenced: false })
+  await expect(settle(first.store.log.commit({ hints: [sweep] }))).rejects.toThrow('the store is closed')
+})
+
+it('leases that could not be taken on a disk that refuses writes are free', async () => {
+  const { start, pass, settle, db } = house()
+  const first = await start()
+  const session = sessionOf(first)
+  const { lanes } = await settle(first.store.log.commit({ facts: [frameFact('1', session)] }))
+  const [extension] = lanes
+  if (extension === undefined) throw new Error('no lane')
+  first.store.lanes.begin(
+    extension.lane,
+    extension.deliveries.map(({ fact }) => fact.pos),
+  )
+  await pass(LONG + 500)
+  const second = await start()
+  await pass(100)
+  first.crash()
+  closeDisk(db)
+  await pass(20_000)
+  expect(second.store.shards.owns(session)).toBe(false)
+  emptyDisk(db)
+  await pass(2000)
+  expect(second.store.shards.owns(session)).toBe(true)
 })
 
 it('attempts that a dead process left are interrupted, and those of others are not', async () => {

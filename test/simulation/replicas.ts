@@ -171,17 +171,17 @@ export class SharedStore {
   }
 
   take(id: string, { leader, shards }: Wanted): Granted[] {
-    const granted: Granted[] = []
     let left = shards
-    for (const [place, lease] of this.#leases) {
-      if (lease.owner !== null || (place === LEADER ? !leader : left-- <= 0)) continue
-      lease.owner = id
-      lease.epoch = ++this.#epoch
-      granted.push({ shard: place, epoch: lease.epoch })
-    }
-    const places = new Set(granted.map(({ shard }) => shard))
+    const places = new Set<number>()
+    for (const [place, { owner }] of this.#leases)
+      if (owner === null && (place === LEADER ? leader : left-- > 0)) places.add(place)
+    // One transaction: where the disk refuses the writes, no lease has an owner.
     this.#recover((sessionId) => places.has(placeOf(sessionId ?? '')))
-    return granted
+    return [...places].map((shard) => {
+      const epoch = ++this.#epoch
+      this.#leases.set(shard, { owner: id, epoch })
+      return { shard, epoch }
+    })
   }
 
   /** What the former owners had begun shows as interrupted; what others have under way stays as it is. */
@@ -322,6 +322,7 @@ export class Face {
   readonly #hintDue
   /** True time: the database is unreachable until then. */
   #cutUntil = 0
+  #closed = false
   #wakes = new Set<WakeTopic>()
   #subjects: Wake['hints'][number][] = []
 
@@ -416,6 +417,7 @@ export class Face {
 
   /** First in each transaction that writes. */
   confirm(): void {
+    if (this.#closed) throw new StoreError('closed')
     if (this.isCut) throw new StoreError('unreachable')
     if (this.#shared.isFenced(this.id)) throw this.membership.lose(new StoreError('fenced'))
     const { refusal } = this.membership
@@ -426,8 +428,9 @@ export class Face {
     if (!this.isCut && this.membership.lost === null) this.membership.report((to) => to.woken?.(wake))
   }
 
-  /** A clean stop is through. */
+  /** A clean stop is through: a webhook that still comes is refused. */
   leave(): void {
+    this.#closed = true
     this.membership.stop()
     if (!this.isCut) this.#shared.leave(this.id)
     this.#shared.drop(this)

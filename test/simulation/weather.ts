@@ -75,7 +75,8 @@ export class Weather {
     const { life } = this.#simulation.anyPost()
     if (life === null) return
     life.disturbed = true
-    life.asleepUntil = this.#simulation.agenda.now + ms
+    // What was put off until it wakes would otherwise come later than what is new.
+    life.asleepUntil = Math.max(life.asleepUntil, this.#simulation.agenda.now + ms)
   }
 
   change(): void {

@@ -5,6 +5,7 @@ import type { Service } from '../../src/core/ports.ts'
 import type { WebhookSubscription } from '../../src/core/resource.ts'
 import { createSubscriptionKeeper } from '../../src/sidecar/source/subscription.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
+import type { Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog, longestWaits } from '../support/ports.ts'
@@ -54,12 +55,12 @@ function world() {
     },
     authorized: () => held.authorized,
   }
-  const make = (url = URL) => {
+  const make = (url = URL, shared: Store = store) => {
     const keeper = createSubscriptionKeeper({
       url,
       interval: INTERVAL,
       service: service as Service,
-      store,
+      store: shared,
       hint: async (more) => {
         if (held.storeFails) throw new StoreError('full')
         hints.push(...more)
@@ -198,6 +199,29 @@ describe('the subscription keeper', () => {
     await held.clock.advance(INTERVAL)
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_3'])
     expect(keeper.active()).toBe(true)
+  })
+
+  it('of a process that does not lead reads the secrets again once a second, and waits no longer than its stop', async () => {
+    const held = world()
+    const shards = { ...held.store.shards, leads: false }
+    let reads = 0
+    const settings = {
+      ...held.store.settings,
+      subscriptions: () => {
+        reads++
+        return held.store.settings.subscriptions()
+      },
+    }
+    const keeper = held.make(URL, { ...held.store, shards, settings })
+    await keeper.start()
+    await keeper.reload()
+    expect(reads).toBe(2)
+    const again = keeper.reload()
+    await held.clock.settle()
+    expect([reads, held.clock.waiting]).toEqual([2, 1])
+    keeper.stop()
+    await again
+    expect([reads, held.clock.waiting]).toEqual([2, 0])
   })
 
   it('waits as long as the service asks after a refusal, and asks nothing while the token is rejected', async () => {

@@ -1,6 +1,7 @@
 import type { Secrets } from '../../std/signature.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
+import { pause } from '../../std/pause.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Observer } from '../../core/observer.ts'
 import type { Clock, Log, Random, Timer } from '../../std/ports.ts'
@@ -61,6 +62,7 @@ export function createSubscriptionKeeper(options: {
   let running = false
   let tending = false
   let reload: Promise<void> | null = null
+  const stopped = new AbortController()
   /** Steady milliseconds. */
   let reloadedAt = -Infinity
   let awaited = 0
@@ -75,9 +77,9 @@ export function createSubscriptionKeeper(options: {
 
   const loadAgain = async (): Promise<void> => {
     const wait = reloadedAt + RELOADED - clock.steady()
-    if (wait > 0) await new Promise<void>((resolve) => void clock.after(wait, resolve))
+    if (wait > 0) await pause(clock, wait, stopped.signal)
     try {
-      await load()
+      if (!stopped.signal.aborted) await load()
     } catch (error) {
       log.warn({ err: error }, 'webhooks: the secrets could not be read')
     }
@@ -195,6 +197,7 @@ export function createSubscriptionKeeper(options: {
     stop() {
       running = false
       timer?.cancel()
+      stopped.abort()
     },
     secrets,
     active: () => active,

@@ -297,6 +297,10 @@ export class Membership {
     this.#timer = this.#parts.clock.after(after, () => void this.look())
   }
 
+  #isStopped(): boolean {
+    return this.#state === 'stopped'
+  }
+
   async #balance(): Promise<void> {
     const { table } = this.#parts
     let survey = await table.survey()
@@ -304,6 +308,7 @@ export class Membership {
     const dead = steady < this.#patientUntil || steady - this.#asked >= LATE ? [] : survey.dead
     for (const id of dead) await table.fence(id).catch(() => undefined)
     if (dead.length > 0) survey = await table.survey()
+    if (this.#isStopped()) return
     const { live, free, streamConnected, written } = survey
     if (!this.leads) this.#streamConnected = streamConnected
     if (live !== this.#live) {
@@ -319,6 +324,7 @@ export class Membership {
       this.#written = written
       this.report((to) => to.woken?.(ALL))
     }
+    if (this.#isStopped()) return
     this.#choose()
     await this.#handOver()
   }
