@@ -176,7 +176,7 @@ test('store restore: what it refuses, what it keeps, and what it says to program
     [[backup], 1, 'is in use by another sidecar'],
     [[path.join(rig.folder, 'none.db')], 1, 'does not exist'],
     [[store], 2, 'is the store itself'],
-    [[], 2, "missing required argument 'file'"],
+    [[], 2, "argument 'file' is missing"],
   ]
   for (const [args, code, says] of refusals) {
     const ended = await cli(['store', 'restore', ...args, '-c', config])
