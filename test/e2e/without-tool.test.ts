@@ -37,7 +37,7 @@ test('a function call without a tool is counted once, and status, console and lo
   expect(await metric(rig)).toBe(2)
   expect(seen.map(({ name }) => name)).toEqual(['lookup_ordr', 'lookup_ordr'])
   // Two sessions are read in either order.
-  expect(seen.map(({ sessionId }) => sessionId).toSorted()).toEqual([first, second].toSorted())
+  expect(new Set(seen.map(({ sessionId }) => sessionId))).toEqual(new Set([first, second]))
 
   // Another process answers one of them.
   const [answered] = actions
