@@ -1,10 +1,12 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../src/protocol/frame.ts'
+import { MemoryWindow } from '../../src/sidecar/deliver/lane.ts'
 import { readFrame } from '../../src/sidecar/intake/frame.ts'
 import type { Pending } from '../../src/sidecar/source/batch.ts'
 import { drainChunks, type DrainOptions } from './draining.ts'
 import { VirtualClock } from '../support/clock.ts'
+import { turnFact } from '../support/fact.ts'
 import { frame, transient } from './stream-world.ts'
 
 const encoder = new TextEncoder()
@@ -234,6 +236,7 @@ describe('draining a connection', () => {
           get taken() {
             return 20 * MIB - (clock.steady() - started) * speed
           },
+          watch: () => undefined,
         },
         clock,
       })
@@ -243,6 +246,34 @@ describe('draining a connection', () => {
       await done
       return read
     }
+
+    it('continues as soon as few facts are left, before the next look', async () => {
+      const clock = new VirtualClock()
+      const window = new MemoryWindow()
+      const backlog = [1, 2, 3].map((pos) => {
+        const fact = { ...turnFact('turn.completed', `trn_${pos}`), body: 'x'.repeat(128 * 1024), pos }
+        return { attempts: 0, cut: 0, fact }
+      })
+      for (const one of backlog) window.take(one)
+      let read = 0
+      async function* three(): AsyncGenerator<Uint8Array> {
+        while (read < 3) yield encoder.encode(frame(++read))
+      }
+      const done = drainChunks({
+        chunks: three(),
+        connection: new AbortController(),
+        accept: () => null,
+        commit: () => Promise.resolve(),
+        undelivered: window,
+        clock,
+      })
+      await clock.settle()
+      expect(read).toBe(1)
+      for (const one of backlog) window.release(one)
+      await clock.settle()
+      expect(read).toBe(3)
+      await done
+    })
 
     it('continues when fast handlers have taken most of it', async () => {
       expect(await chunksWithin(1000, 4096)).toBeLessThan(12)

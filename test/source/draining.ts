@@ -8,6 +8,7 @@ import {
   type Pending,
   type Undelivered,
 } from '../../src/sidecar/source/batch.ts'
+import { MemoryWindow } from '../../src/sidecar/deliver/lane.ts'
 import type { Clock } from '../../src/std/ports.ts'
 
 export interface DrainOptions {
@@ -38,6 +39,6 @@ export async function drainChunks(options: DrainOptions): Promise<void> {
     onPing: options.onPing ?? (() => undefined),
   }
   await drain(new StreamConnection(chunks, connection, listener, clock), queue, () =>
-    giveWay(clock, options.undelivered ?? { taken: 0 }, queue),
+    giveWay(clock, options.undelivered ?? new MemoryWindow(), queue),
   )
 }

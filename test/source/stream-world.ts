@@ -6,6 +6,7 @@ import type { Session } from '../../src/core/resource.ts'
 import type { Batch, Committed, Store } from '../../src/core/store.ts'
 import { fanOut, type TransientEvent } from '../../src/core/observer.ts'
 import { readSession } from '../../src/core/wire.ts'
+import { MemoryWindow } from '../../src/sidecar/deliver/lane.ts'
 import { readFrame } from '../../src/sidecar/intake/frame.ts'
 import { createStream, type StreamOptions } from '../../src/sidecar/source/stream.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
@@ -172,7 +173,7 @@ export function streamWorld(
       },
     },
     ownership: { publishTransient: (event) => transients.push(event), room: () => null },
-    undelivered: { taken: 0 },
+    undelivered: new MemoryWindow(),
     observer: fanOut([
       { streamReconnect: (reason) => reasons.push(reason), quarantined: () => void quarantined++ },
     ]),

@@ -27,7 +27,7 @@ export interface Dispatcher
     Required<Pick<Subscriber, 'lanesExtended' | 'transient'>>,
     Pick<ShardTopics, 'led' | 'gained' | 'woken'> {
   /** Committed facts in memory on their way to handlers. */
-  readonly window: Pick<MemoryWindow, 'taken'>
+  readonly window: Pick<MemoryWindow, 'taken' | 'watch'>
   /** `records`: the handlers as the store knows them. */
   start(records: readonly HandlerRecord[]): void
   stop(grace?: number): Promise<void>

@@ -177,6 +177,7 @@ const EACH = 200
 export class MemoryWindow {
   readonly #all: number
   #left: number
+  #low: { mark: number; reached: () => void } | null = null
 
   constructor(characters = CHARACTERS) {
     this.#all = characters
@@ -202,6 +203,12 @@ export class MemoryWindow {
 
   release(delivery: PendingDelivery): void {
     this.#left += sizeOf(delivery)
+    if (this.#low !== null && this.taken <= this.#low.mark) this.#low.reached()
+  }
+
+  /** Calls `reached` after each release that leaves at most `mark` characters; `null` ends that. One reader may watch. */
+  watch(low: { mark: number; reached: () => void } | null): void {
+    this.#low = low
   }
 }
 

@@ -249,20 +249,33 @@ export async function drain(
 export interface Undelivered {
   /** Characters. */
   readonly taken: number
+  /** Calls `reached` each time that at most `mark` characters are left; `null` ends that. */
+  watch(low: { mark: number; reached: () => void } | null): void
 }
 
 /**
  * Pauses reading while handlers are busy with plenty of facts. A slow handler is not waited for, nor one that takes nothing.
+ * A handler may take the last facts between two looks, so reading also continues as soon as LOW are left.
  */
 export async function giveWay(clock: Clock, undelivered: Undelivered, queue: FrameQueue): Promise<void> {
   if (undelivered.taken + queue.characters <= HIGH) return
   await queue.written()
   const until = clock.steady() + LONGEST
-  let left = undelivered.taken
-  let before = Infinity
-  while (left > LOW && before - left >= FAST && clock.steady() < until) {
-    await new Promise<void>((resolve) => void clock.after(LOOK, resolve))
-    before = left
-    left = undelivered.taken
-  }
+  let before = undelivered.taken
+  if (before <= LOW) return
+  await new Promise<void>((resolve) => {
+    const finish = (): void => {
+      timer.cancel()
+      undelivered.watch(null)
+      resolve()
+    }
+    const look = (): void => {
+      const left = undelivered.taken
+      if (left <= LOW || before - left < FAST || clock.steady() >= until) return finish()
+      before = left
+      timer = clock.after(LOOK, look)
+    }
+    let timer = clock.after(LOOK, look)
+    undelivered.watch({ mark: LOW, reached: finish })
+  })
 }
