@@ -33,6 +33,11 @@ import { createHandlers, registerHandlers } from './handlers.ts'
 import { applyScope, lookForNewTools, markTranscript } from './past.ts'
 import { logCallsWithoutTool, reportCommits, reportShards } from './report.ts'
 
+/**
+ * 100,000 sessions are listed in 1,000 requests. The stream asks for a list when it is connected, so a start waits this long
+ * for it and lists them once, milliseconds.
+ */
+const CONNECTING = 2000
 /** How long a new leader waits after the store refused its first writes, milliseconds. */
 const LEAD_AGAIN = 500
 
@@ -214,7 +219,8 @@ export function createEngine(options: EngineOptions): Engine {
     // On an empty store, the first look reads everything. Later starts read what changed while the sidecar was
     // stopped.
     if (await sweep.looked()) {
-      await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+      const delay = stream === null ? 0 : CONNECTING
+      await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay }])
       bus.report((to) => to.looked?.(true))
     }
   }

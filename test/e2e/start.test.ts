@@ -36,6 +36,19 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     expect(await startup(rig)).toBe(200)
   })
 
+  test('a restart lists the sessions once, when the stream is connected', async () => {
+    await using rig = await Rig.open({ details, config: { polling: { interval: '1h', sweep: '1h' } } })
+    await rig.client.start('say hello')
+    await assertWhole(rig)
+    await rig.stop()
+    const before = rig.gateway.passed.length
+    await rig.start()
+    await rig.client.start('say hello again')
+    await assertWhole(rig)
+    const lists = rig.gateway.passed.slice(before).filter(({ path }) => /^\/v1\/sessions\?/.test(path))
+    expect(lists.map(({ path }) => path)).toHaveLength(1)
+  })
+
   test('/startupz answers 200 with start_from beginning', async () => {
     await using rig = await Rig.open({ details, config: { stream: { start_from: 'beginning' } } })
     expect(await startup(rig)).toBe(200)

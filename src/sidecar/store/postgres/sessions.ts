@@ -8,6 +8,7 @@ import {
   sessionOf,
   SETTLED_KEPT,
   turnOf,
+  type GlanceRow,
   type SessionRow,
   type TurnRow,
 } from '../sqlite/sessions.ts'
@@ -87,8 +88,8 @@ export class Sessions {
   }
 
   async glance(queries: Queries, ids: readonly string[]): Promise<Map<string, SessionGlance>> {
-    const rows = await queries.rows<SessionRow>(
-      'SELECT * FROM sidecar.sessions WHERE id = ANY ($1::text[])',
+    const rows = await queries.rows<GlanceRow & Pick<SessionRow, 'id'>>(
+      'SELECT id, status, updated_at, at_rest, deleted_at FROM sidecar.sessions WHERE id = ANY ($1::text[])',
       [ids],
     )
     return new Map(rows.map((row) => [row.id, glanceOf(row)]))

@@ -22,6 +22,7 @@ interface ActionRow {
 export class Sessions {
   readonly #clock: Clock
   readonly #get
+  readonly #glance
   readonly #put
   readonly #unsettled
   readonly #settled
@@ -46,6 +47,10 @@ export class Sessions {
     this.#clock = clock
     this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
+    // A sweep glances at 100,000 sessions: their resources are left where they are.
+    this.#glance = db.prepare<[string], GlanceRow>(
+      'SELECT status, updated_at, at_rest, deleted_at FROM sessions WHERE id = ?',
+    )
     this.#put = db.prepare(
       `INSERT INTO sessions (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at)
        VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
@@ -149,7 +154,7 @@ export class Sessions {
   glance(ids: readonly string[]): Map<string, SessionGlance> {
     const found = new Map<string, SessionGlance>()
     for (const id of ids) {
-      const row = this.#get.get(id)
+      const row = this.#glance.get(id)
       if (row !== undefined) found.set(id, glanceOf(row))
     }
     return found
@@ -244,7 +249,7 @@ export class Sessions {
   }
 }
 
-export function glanceOf(row: SessionRow): SessionGlance {
+export function glanceOf(row: GlanceRow): SessionGlance {
   return {
     status: row.status,
     updatedAt: row.updated_at,
@@ -302,6 +307,9 @@ export interface TurnRow {
   ended_frame_at: number | null
   final_read_at: number | null
 }
+
+/** What a sweep compares. */
+export type GlanceRow = Pick<SessionRow, 'status' | 'updated_at' | 'at_rest' | 'deleted_at'>
 
 export interface SessionRow {
   id: string
