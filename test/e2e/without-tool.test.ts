@@ -25,9 +25,11 @@ test('a function call without a tool is counted once, and status, console and lo
   expect(await metric(rig)).toBe(0)
   const first = await rig.client.start('call lookup_ordr {"order_id":"42"}')
   const second = await rig.client.start('call lookup_ordr {} & call lookup_order {}')
+  // A call is listed as soon as it is stored. Its advice follows in the commit that looks for its tool.
   const actions = await until('both calls', async () => {
     const all = await rig.list('/api/actions')
-    return all.length === 2 && seen.length === 2 ? all : undefined
+    const known = all.length === 2 && all.every((action) => action['advice'] !== null)
+    return known && seen.length === 2 ? all : undefined
   })
   const advice = 'no tool answers `lookup_ordr`: add it under `tools`'
   expect(actions.map((action) => action['advice'])).toEqual([advice, advice])
