@@ -124,6 +124,19 @@ test('a cursor gives frames that were held for a time, which are behind frames w
   expect(after2.ids).toEqual(['6', '7', '3', '5', '4', '8'])
 })
 
+test('a cursor that is not in the log is followed by frames that are held until the replay has ended', async () => {
+  const { base, stream } = await open([1, 6, 7])
+  await using all = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '0' })
+  await using after2 = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '2' })
+  await Promise.all([all.has(3), after2.has(2)])
+  // The session of these frames is read only now.
+  await stream([3, 5], 's-c')
+  await stream([8])
+  await Promise.all([all.has(6), after2.has(5)])
+  expect(all.ids).toEqual(['1', '6', '7', '3', '5', '8'])
+  expect(after2.ids).toEqual(['6', '7', '3', '5', '8'])
+})
+
 test('one session has its own frames alone, facts of state and other sessions are in between', async () => {
   const world = await open([1])
   await world.stream([2], 's-b')

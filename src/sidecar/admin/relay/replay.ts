@@ -63,7 +63,8 @@ export async function replay(
     // Frames that were published during this read may be after what it returned; earlier ones are in it, or were
     // pruned.
     if (!more && hub.lastPos <= Math.max(pos, published)) {
-      hub.join(reader, { pos, seq: place.stored ? null : last })
+      // The seq of the last frame says nothing: frames that are held now follow with lower ones.
+      hub.join(reader, { pos, seq: place.stored ? null : cursor })
       return 'live'
     }
     await new Promise<void>((resolve) => clock.soon(resolve))
