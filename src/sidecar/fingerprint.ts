@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { scopeText } from '../core/scope.ts'
 import type { Shards } from '../core/shards.ts'
 import { messageOf } from '../std/errors.ts'
+import { isObject } from '../std/json.ts'
 import type { Log } from '../std/ports.ts'
 import type { Config } from './config/config.ts'
 import type { Specs } from './specs.ts'
@@ -11,7 +12,11 @@ import type { Specs } from './specs.ts'
  * publishes this text, which is equal for equal configurations. Secrets, addresses of listeners and the store are not in it.
  */
 export function fingerprint({ service, stream, webhooks, polling, scope }: Config, specs: Specs): string {
-  const handlers = specs.handlers.map(({ target, ...spec }) => ({ ...spec, target: addressOf(target) }))
+  const handlers = specs.handlers.map(({ target, events, ...spec }) => ({
+    ...spec,
+    events: events.toSorted(),
+    target: addressOf(target),
+  }))
   const tools = specs.tools.map(({ target, ...spec }) => ({ ...spec, target: addressOf(target) }))
   const compared = {
     service: service.baseUrl,
@@ -22,7 +27,13 @@ export function fingerprint({ service, stream, webhooks, polling, scope }: Confi
     handlers: handlers.toSorted(byName),
     tools: tools.toSorted(byName),
   }
-  return hash('sha256', JSON.stringify(compared), 'hex').slice(0, 12)
+  return hash('sha256', JSON.stringify(compared, byKey), 'hex').slice(0, 12)
+}
+
+/** The parameters of a tool are written by people, whose keys come in any order. */
+function byKey(_key: string, value: unknown): unknown {
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 function addressOf(target: { kind: 'http'; url: string } | { kind: 'module' }): string {
