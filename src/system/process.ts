@@ -24,7 +24,8 @@ export function identifyProcess(): string | null {
 export function isGone(identity: string): boolean {
   const own = ownIdentity()
   const [machine, pid, started] = identity.split('/')
-  if (own === null || machine !== own.machine || !/^[1-9]\d*$/.test(pid ?? '')) return false
+  if (own === null || machine !== own.machine || started === undefined || !/^[1-9]\d*$/.test(pid ?? ''))
+    return false
   try {
     process.kill(Number(pid), 0)
   } catch (error) {
@@ -37,6 +38,8 @@ export function isGone(identity: string): boolean {
 function ownIdentity(): Identity | null {
   const started = startOf(process.pid)
   try {
+    // After `unshare --pid`, /proc may still show the numbers of the namespace outside: its start is another process's.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return null
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     const namespace = readlinkSync('/proc/self/ns/pid')
     // Two virtual machines that were restored from one snapshot have the same boot.

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { identifyProcess, isGone } from '../../src/system/process.ts'
@@ -38,6 +38,7 @@ test.runIf(process.platform === 'linux')(
       `0${machine?.slice(1)}0/999999/${started}`,
       `${machine}/0/${started}`,
       `${machine}/-1/1`,
+      `${machine}/${pid}`,
       `${machine}`,
       '',
     ]
@@ -46,3 +47,14 @@ test.runIf(process.platform === 'linux')(
     expect(pid).toBe(String(process.pid))
   },
 )
+
+/** Not every system lets a user make namespaces. */
+const UNSHARE = ['--user', '--map-root-user', '--pid', '--fork']
+const canUnshare = spawnSync('unshare', [...UNSHARE, 'true']).status === 0
+
+test.runIf(canUnshare)('a process whose /proc shows the numbers of another namespace has no name', () => {
+  const program = `console.log((await import(${MODULE})).identifyProcess())`
+  const run = [process.execPath, '--input-type=module', '-e', program]
+  const seen = spawnSync('unshare', [...UNSHARE, ...run], { encoding: 'utf8' })
+  expect(seen.stdout.trim()).toBe('null')
+})
