@@ -251,6 +251,21 @@ it('a process that has left the store hears of nothing, and its writes are refus
   await expect(settle(first.store.log.commit({ hints: [sweep] }))).rejects.toThrow('the store is closed')
 })
 
+it('a process that closes the store while it takes leases gets none of them', async () => {
+  const { start, pass, faults } = house()
+  const [first, second] = [await start(), await start()]
+  await pass(5000)
+  expect(first.heard).toMatchObject({ gained: 64 })
+  faults.set('store.shards.take after', 'slow')
+  second.crash()
+  let waited = 0
+  while (faults.size > 0 && waited++ < 30_000) await pass(1)
+  expect(faults.size).toBe(0)
+  await first.store.close()
+  await pass(5000)
+  expect(first.heard).toMatchObject({ led: 1, gained: 64 })
+})
+
 it('leases that could not be taken on a disk that refuses writes are free', async () => {
   const { start, pass, settle, db } = house()
   const first = await start()

@@ -318,7 +318,9 @@ export class Membership {
     if (this.#state === 'joined') {
       const room = Math.max(0, Math.min(free.shards, fairShare(live) - this.owned))
       const wanted = { leader: free.leader && !this.leads, shards: room }
-      if (wanted.leader || room > 0) this.#gain(await table.take(wanted))
+      const granted = wanted.leader || room > 0 ? await table.take(wanted) : []
+      if (this.#isStopped()) return
+      if (granted.length > 0) this.#gain(granted)
     }
     if (written !== this.#written) {
       this.#written = written

@@ -43,7 +43,6 @@ export interface PostgresOptions extends Witness {
   onDeadLettered?: (handler: string) => void
 }
 
-/** How a process appears in the list of replicas. */
 /** What the system says of processes. */
 interface Processes {
   /** The name of this one; null: it has none. */
@@ -52,6 +51,7 @@ interface Processes {
   isGone(name: string): boolean
 }
 
+/** How a process appears in the list of replicas. */
 export interface Appearance {
   name?: string
   version?: string
