@@ -19,7 +19,7 @@ const REFUND = {
 }
 
 async function of(input: Partial<ConfigInput>): Promise<string> {
-  const { config } = await resolveConfig({ service: SERVICE, ...input } as ConfigInput)
+  const { config } = await resolveConfig({ service: SERVICE, ...input })
   return fingerprint(config, await loadSpecs(config, { events: [], handle: () => undefined, tools: [] }))
 }
 
