@@ -408,11 +408,16 @@ export class Face {
   }
 
   heal(): void {
-    this.#cutUntil = 0
+    this.#cutUntil = Math.min(this.#cutUntil, this.#shared.parts.agenda.now)
   }
 
   get isCut(): boolean {
     return this.#cutUntil > this.#shared.parts.agenda.now
+  }
+
+  /** True time. */
+  get cutUntil(): number {
+    return this.#cutUntil
   }
 
   /** First in each transaction that writes. */
