@@ -55,7 +55,8 @@ export class Endings {
     const diskFailed = (): boolean => sites.fired.some(({ fault }) => fault.startsWith('disk_'))
     // A process whose database was out of reach closes the call once it is back.
     const free = Math.max(left?.at ?? now, life.face?.cutUntil ?? 0)
-    if (left?.life === life && now - free > AT_ONCE && life.asleepUntil < left.at && !diskFailed()) late(left.at)
+    if (left?.life === life && now - free > AT_ONCE && life.asleepUntil < left.at && !diskFailed())
+      late(left.at)
     const since = Math.max(unwanted, this.calmAt, life.startedAt, life.asleepUntil)
     if (now - since > AFTER_CALM) late(since)
   }
