@@ -41,7 +41,7 @@ export async function init(
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   await prove(answers, secret)
   createFolder(folder)
-  await writeNew(file, text, 0o644)
+  await writeNew(file, asTyped(text, env), 0o644)
   if (!kept) await writeNew(secretFile, `${secret}\n`, 0o600)
   if (options.json === true) {
     terminal.out(jsonLine({ config: file, secret_file: secretFile, secret_kept: kept }))

@@ -93,7 +93,7 @@ export function showProgress(terminal: Terminal): { step: Progress; end: () => v
 async function urlOf({ config: file }: Options, env: Context['env']): Promise<StoreUrl> {
   const { url } = await loadSection(file, env, 'store')
   const stranded = strandedStore(url)
-  if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
+  if (stranded !== null) throw stranded
   return url
 }
 

@@ -119,7 +119,10 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     await started?.catch(() => undefined)
     const last = running
     running = null
-    await last?.stop()
+    if (last === null) return
+    log.info({}, 'sidecar: stopping; work under way is finished first')
+    await last.stop()
+    log.info({}, 'sidecar: stopped')
   }
 
   const sidecar: Sidecar = {

@@ -1,7 +1,6 @@
 import { hostname } from 'node:os'
 import type { Config, DatabaseTls, StoreUrl } from './config/config.ts'
 import { strandedStore } from './config/store-folder.ts'
-import { OperatorError } from '../std/errors.ts'
 import type { Observer, StoreRefusal } from '../core/observer.ts'
 import type { Clock, Log, Random } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
@@ -52,7 +51,7 @@ export async function openStore(
     return await openPostgresStore(options, {}, appearance)
   }
   const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))
-  if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
+  if (stranded !== null) throw stranded
   return openSqliteStore({ path: url.path, clock, log, ...reports })
 }
 

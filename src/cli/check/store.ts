@@ -22,7 +22,7 @@ const READ_THROUGH = 64 * 1024 * 1024
 export async function checkStore(config: Config, file: string): Promise<Finding[]> {
   const { url } = config.store
   const stranded = strandedStore(url, (old) => isOfAnother(old, config.service.baseUrl))
-  if (stranded !== null) return [fail('store', stranded, 'move the store, or name it in store.url')]
+  if (stranded !== null) return [fail('store', stranded.reason.replace(/^store: /, ''), stranded.fix ?? '')]
   const finding = await storeFinding(url, file)
   if (url.kind !== 'sqlite' || url.path === ':memory:') return [finding]
   const folder = await nearestFolder(url.path).catch(() => null)

@@ -97,7 +97,7 @@ function isAccepted(record: CallbackDone | RunFailed): boolean {
 
 /** The line that verifies a callback or a function call, to paste into an app. */
 const VERIFY = {
-  node: "import { verifyCallback, verifyToolCall } from 'agent-session-sidecar'; const message = (request.headers['idempotency-key'] ? verifyToolCall : verifyCallback)({ headers: request.headers, body, secrets: [process.env.CALLBACK_SECRET] })",
+  node: "import { createHmac, timingSafeEqual } from 'node:crypto'; const { headers } = request, given = Buffer.from(headers['webhook-signature'] ?? ''), right = Buffer.from('v1,' + createHmac('sha256', Buffer.from(process.env.CALLBACK_SECRET.slice(6), 'base64')).update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`).update(body).digest('base64')), genuine = given.length === right.length && timingSafeEqual(given, right)",
   python:
     'import base64, hmac, os; genuine = hmac.compare_digest("v1," + base64.b64encode(hmac.digest(base64.b64decode(os.environ["CALLBACK_SECRET"][6:]), f"{headers[\'webhook-id\']}.{headers[\'webhook-timestamp\']}.".encode() + body, "sha256")).decode(), headers["webhook-signature"])',
 }
@@ -107,19 +107,22 @@ function startText(
   app: OwnApp,
   paint: Terminal['paint'],
 ): string {
-  const row = (name: string, value: string, about: string): string =>
-    `  ${paint('bold', name.padEnd(9))}  ${paint('cyan', value)}  ${paint('dim', about)}\n`
+  const rows: [name: string, value: string, about: string][] = [
+    ['service', service, token === null ? 'from now on' : `emulated; token ${token}`],
+    ['sidecar', admin.url, 'console, API and metrics'],
+    ['callbacks', `POST ${app.url}`, app.events.includes('*') ? 'events of all types' : app.events.join(' ')],
+    ...Object.entries(app.tools).map(([name, url]): [string, string, string] => [
+      'tools',
+      `POST ${url.replace('{name}', 'NAME')}`,
+      name === '*' ? 'calls of the function NAME' : `calls of ${name}`,
+    ]),
+  ]
+  const longest = Math.max(...rows.map(([, value]) => value.length))
   return [
     '\n',
-    row('service', service, token === null ? 'from now on' : `emulated; token ${token}`),
-    row('sidecar', admin.url, 'console, API and metrics'),
-    row('callbacks', `POST ${app.url}`, app.events.join(' ')),
-    ...Object.entries(app.tools).map(([name, url]) =>
-      row(
-        'tools',
-        `POST ${url.replace('{name}', 'NAME')}`,
-        name === '*' ? 'calls of the function NAME' : `calls of ${name}`,
-      ),
+    ...rows.map(
+      ([name, value, about]) =>
+        `  ${paint('bold', name.padEnd(9))}  ${paint('cyan', value.padEnd(longest))}  ${paint('dim', about)}\n`,
     ),
     `\n  Requests are signed with the secret in ${app.secretFile}, the same in every run:\n`,
     `    export CALLBACK_SECRET=${app.secret}\n`,

@@ -24,7 +24,7 @@ export function configText({ baseUrl, tokenFile, handlerUrl, tool }: Answers, se
 service:
   base_url: ${quoted(baseUrl)} # without /v1
   # Needs sessions:read and artifacts:read, and for tools tools:respond and sessions:write.
-  ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${quoted(tokenFile)} # read again when it changes`}
+  ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?create a token in the Console of the service, and export SERVICE_TOKEN=svc_pat_...}' : `token_file: ${quoted(tokenFile)} # read again when it changes`}
   # token_expires_at: 2027-01-31     # the service does not report it; "check" and a metric warn in time
 
 # Facts, deliveries and calls. Put it on a disk that survives the container.

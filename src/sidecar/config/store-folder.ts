@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { OperatorError } from '../../std/errors.ts'
 import type { StoreUrl } from './config.ts'
 import type { Environment } from './expand.ts'
 import type { Folders } from './resolve.ts'
@@ -24,24 +25,23 @@ export function storeFolders(env: Environment): Folders['store'] {
 /**
  * Finds a store of an earlier version. With `-c /etc/app/sidecar.yaml`, run in /srv/app, an earlier version wrote
  * /srv/app/data/sidecar.db. This version would create an empty /etc/app/data/sidecar.db, without cursor and backlog.
- * @param isOther whether a database is known to belong to another configuration. @returns the action to take; null if
- *   the store is in its place, or is new.
+ * @param isOther whether a database is known to belong to another configuration. @returns null if the store is in its
+ *   place, or is new.
  */
 export function strandedStore(
   url: StoreUrl,
   isOther: (file: string) => boolean = () => false,
-): string | null {
+): OperatorError | null {
   if (url.kind !== 'sqlite' || url.path === ':memory:' || existsSync(url.path)) return null
   const old = url.former.find((file) => existsSync(file) && !isOther(file))
   if (old === undefined) return null
   const folder = path.dirname(url.path)
   const parts = PARTS.map((suffix) => old + suffix).filter((file) => existsSync(file))
   const command = `mkdir -p ${shell(folder)} && mv ${[...parts, folder].map(shell).join(' ')}`
-  return (
-    `a relative store.url is resolved against the folder of the configuration file, not the working directory as in earlier ` +
-    `versions. There is no database at ${url.path}, but one at ${old}. An empty store would lose its cursor and backlog, ` +
-    `so nothing was changed. If it is the store of this configuration, stop the sidecar that uses it and move it: ${command}; or set ` +
-    `store.url to sqlite:${old}. If it is not, set store.url to sqlite:${url.path}.`
+  return new OperatorError(
+    `store: there is no database at ${url.path}, but one at ${old}, where an earlier version would have created it`,
+    2,
+    `to start with an empty store, set store.url to sqlite:${url.path}; to use the other, stop its sidecar and move it: ${command}`,
   )
 }
 
