@@ -74,7 +74,7 @@ it('pauses and resumes a handler, and names the nearest when none has that name'
   ])
 })
 
-it('passes an answer on, byte for byte, or the wish for the fixed error', async () => {
+it('passes on the answer byte for byte, or the request for the fixed error', async () => {
   const output = '{"a": 1}\n\u0000ü'
   const reply = await running.post('/api/calls/call%2F1/answer', { output })
   expect([reply.status, reply.json]).toEqual([202, { call_id: 'call/1', answer: 'output' }])

@@ -55,7 +55,7 @@ it.each(HALVES)('the webhook listener closes at once beside a connection that se
   expect(await timeOf(() => listener.close())).toBeLessThan(SOON)
 })
 
-it('a body that never comes is waited for no longer than five seconds', async () => {
+it('a body that never arrives delays the close by five seconds at most', async () => {
   const running = await startAdmin()
   await connected(
     Number(new URL(running.base).port),

@@ -57,7 +57,7 @@ it('closes the connection that has gone longest without a request when all are i
   ])
 })
 
-it('closes those of the busiest address first', async () => {
+it('closes connections of the address with the most connections first', async () => {
   const { port } = await listener()
   const lone = await open(port, '127.0.0.2')
   const crowd = [await open(port), await open(port), await open(port)]
@@ -66,7 +66,7 @@ it('closes those of the busiest address first', async () => {
   expect([lone.closed, ...crowd.map(({ closed }) => closed)]).toEqual([false, true, false, false])
 })
 
-it('closes no connection whose request is being served, and a new one where there is no other', async () => {
+it('closes no connection whose request is being served: if all are, it closes the new one', async () => {
   const { port, release, log, served } = await listener()
   const busy = [await open(port), await open(port), await open(port), await open(port)]
   for (const socket of busy) socket.write(REQUEST)
@@ -80,7 +80,7 @@ it('closes no connection whose request is being served, and a new one where ther
   ])
 })
 
-it('a body that does not come on does not keep its connection', async () => {
+it('a connection whose body stops arriving is not kept', async () => {
   const { port } = await listener()
   const slow = await open(port)
   slow.write('POST /hooks HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{')

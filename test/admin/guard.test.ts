@@ -21,7 +21,7 @@ const OPEN = ['/livez', '/readyz', '/startupz', '/metrics']
 const GUARDED = ['/api/status', '/api/events', '/openapi.json', '/nowhere']
 
 describe('with a token', () => {
-  it('wants it everywhere but on probes and metrics', () =>
+  it('requires it everywhere except for probes and metrics', () =>
     withAdmin({ token: () => 'correct horse' }, async ({ get, post }) => {
       for (const path of OPEN) expect((await get(path)).status).toBe(200)
       for (const path of GUARDED) {
@@ -49,7 +49,7 @@ describe('with a token', () => {
     }),
   )
 
-  it('logs wrong ones, one line for many, and logs no request without a token', () =>
+  it('logs wrong tokens, one line for many, and no request without a token', () =>
     withAdmin({ token: () => 'secret' }, async ({ get, log }) => {
       for (let time = 0; time < 5; time++) await get('/api/tools')
       expect(log.lines).toEqual([])
@@ -57,7 +57,7 @@ describe('with a token', () => {
       expect(log.lines.map(({ level, details }) => [level, details])).toEqual([['warn', { times: 1 }]])
     }))
 
-  it('takes it from any Host, and follows it when it changes', () => {
+  it('accepts it under any Host, and uses a changed token', () => {
     let token = 'one'
     return withAdmin({ token: () => token }, async ({ get }) => {
       const ask = (given: string) =>
@@ -99,7 +99,7 @@ describe('guessing the token', () => {
       }),
   )
 
-  it('at the login, by a flood, is compared 50 times and then 50 times a second, and other addresses get in', () =>
+  it('in a flood at the login: 50 tokens are compared, then 50 a second, and other addresses can log in', () =>
     withAdmin({ token: () => 'secret' }, async ({ base }) => {
       const path = '/console/login'
       const begun = performance.now()
@@ -117,7 +117,7 @@ describe('guessing the token', () => {
       await until('a right one', async () => (await guessAt(base, path, 'secret')).status === 200)
     }))
 
-  it('costs nothing with a wrong token that was given before, as an old program does', () =>
+  it('with the same wrong token again, as an old program does, costs nothing', () =>
     withAdmin({ token: () => 'secret' }, async ({ base }) => {
       for (let tried = 0; tried < 50; tried++)
         expect((await send(`${base}/console/login`, login('old'))).status).toBe(401)
@@ -185,7 +185,7 @@ describe('without a token', () => {
     { 'x-envoy-external-address': '203.0.113.9' },
     { 'x-original-host': 'admin.example.com' },
     { 'x-amzn-trace-id': 'Root=1-67891233-abcdef012345678912345678' },
-  ])('on loopback answers a proxy (%o) only what is for everybody', (headers) =>
+  ])('on loopback gives a proxy (%o) only what needs no token', (headers) =>
     withAdmin({}, async ({ get, post, asked }) => {
       expect((await get('/api/events', headers)).status).toBe(403)
       expect((await get('/', headers)).status).toBe(403)
@@ -197,7 +197,7 @@ describe('without a token', () => {
     }),
   )
 
-  it('asks for a Host, as HTTP/1.0 need not have one', () =>
+  it('refuses a request without Host, which HTTP/1.0 permits', () =>
     withAdmin({}, async ({ base }) => {
       const reply = await exchangeRaw(Number(new URL(base).port), 'GET /api/tools HTTP/1.0\r\n\r\n')
       expect(reply).toMatch(/^HTTP\/1.1 403 /)
@@ -234,7 +234,7 @@ describe('every answer', () => {
       expect([login.status, login.headers['allow']]).toEqual([405, 'GET, HEAD, POST'])
     }))
 
-  it('to what is no request is an error, and the listener goes on', () =>
+  it('to bytes that are no request is an error, and the listener continues', () =>
     withAdmin({}, async ({ base, get }) => {
       const port = Number(new URL(base).port)
       expect(await exchangeRaw(port, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /)

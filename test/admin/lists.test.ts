@@ -58,7 +58,7 @@ describe('lists', () => {
     expect(seen).toEqual(['s-d', 's-c', 's-b', 's-a'])
   })
 
-  it('give an empty page for a cursor that cannot be placed', async () => {
+  it('give an empty page for an unknown cursor', async () => {
     for (const path of ['events', 'sessions', 'calls', 'deliveries', 'handlers', 'tools']) {
       const reply = await running.get(`/api/${path}?after=nowhere`)
       expect(reply.json).toEqual({ object: 'list', data: [], has_more: false, last_id: '' })
@@ -227,7 +227,7 @@ describe('GET /api/calls, /api/deliveries, /api/handlers, /api/tools', () => {
 })
 
 describe('a page of large rows', () => {
-  it('has as many as four million characters hold, and says that there is more', async () => {
+  it('holds at most four million characters, and shows that more rows follow', async () => {
     const large = await startAdmin({
       async seed(store) {
         const text = 'x'.repeat(1024 * 1024)

@@ -50,12 +50,12 @@ it('counts from facts how turns and sessions ended, and how long turns took', as
   expect(await metering.valueOf('session_outcomes_total', { status: 'working' })).toBeUndefined()
 })
 
-it('does not take a transcript fact for the turn that it talks of', async () => {
+it('does not count a transcript fact named turn.completed as the end of a turn', async () => {
   metering.metrics.observer.fact(stored(frameFact('1', 's', { type: 'turn.completed' })), null)
   expect(await metering.valueOf('turns_total', { outcome: 'completed' })).toBe(0)
 })
 
-it('reads what is true now from the store', async () => {
+it('reads the current state from the store', async () => {
   await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   const waiting = sessionRaw('s-b', {
     status: 'requires_action',
@@ -84,7 +84,7 @@ it('reads what is true now from the store', async () => {
 })
 
 // [fault state-2]
-it('shows since when artifacts are waited for, of the oldest turn that is over, until they are final', async () => {
+it('shows since when the oldest ended turn waits for its artifacts, until they are final', async () => {
   const name = 'artifact_oldest_pending_timestamp_seconds'
   const pending = (id: string, createdAt: number, settled = false) =>
     readingOf(sessionRaw(`s-${id}`), {
@@ -128,7 +128,7 @@ it('shows the age of the oldest unread hint of a channel, without reads that the
   expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBeUndefined()
 })
 
-it('shows dead letters as long as they are kept', async () => {
+it('counts dead letters until they are retried', async () => {
   await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   const committed = await metering.store.log.commit({ facts: [frameFact('1', 's-a')] })
   await acknowledgeFirst(metering.store, committed, 'app', 'dead')
@@ -142,7 +142,7 @@ it.each([
   [true, 1],
   [false, 0],
   [null, undefined],
-])('says of a token that is accepted %s: %s', async (accepted, value) => {
+])('shows whether the token is accepted (%s) as %s', async (accepted, value) => {
   const metrics = metering.make({ tokenAccepted: () => accepted })
   expect(await metering.valueOf('token_accepted', {}, metrics)).toBe(value)
 })

@@ -87,7 +87,7 @@ async function everythingHappens(): Promise<void> {
   })
 }
 
-it('has the whole list of the contract, each of its type and with its labels', async () => {
+it('has every metric of the contract, with its type and labels', async () => {
   await metering.store.close()
   metering = startMetering({
     slotsLimit: () => 25,
@@ -123,7 +123,7 @@ it('names no session, turn or call', async () => {
   for (const id of ['s-a', 'turn_1', 'call_1', 'evt_']) expect(body).not.toContain(id)
 })
 
-it('counts the reports of the parts', async () => {
+it('counts what the parts of the sidecar report', async () => {
   await everythingHappens()
   const { observer } = metering.metrics
   observer.relayReaders(2)
@@ -159,7 +159,7 @@ it('has a series for every outcome of a tool before the first call', async () =>
     expect(await metering.valueOf('tool_runs_total', { tool: 'lookup_order', outcome })).toBe(0)
 })
 
-it('counts dead letters, and times only answers that the service took', async () => {
+it('counts dead letters, and times only answers that the service accepted', async () => {
   const fact = stored(frameFact('1', 's'))
   const attempt = { at: 1, error: 'refused', ms: 3 }
   const closed = { tool: 'lookup_order', callId: 'c', sessionId: 's', call: callOf('c', 's') }
@@ -174,7 +174,7 @@ it('counts dead letters, and times only answers that the service took', async ()
   ).toBeUndefined()
 })
 
-it('keeps labels bounded whatever comes from outside', async () => {
+it('bounds the values of labels, whatever comes from outside', async () => {
   for (let i = 0; i < 500; i++) metering.metrics.observer.frame({ type: `made.up.${i}`, seq: null, at: 1 })
   for (const type of ['__proto__', 'constructor', 'a"b\n} 1', '', 'x'.repeat(65), 'ünï']) {
     metering.metrics.observer.frame({ type, seq: null, at: 1 })
@@ -193,7 +193,7 @@ it('keeps labels bounded whatever comes from outside', async () => {
   expect(await metering.valueOf('facts_total', { type: 'call.failed' })).toBe(1)
 })
 
-it('leaves out durations that cannot be', async () => {
+it('leaves out impossible durations', async () => {
   for (const seconds of [NaN, Infinity, -1]) {
     metering.metrics.observer.request({ operation: 'health', statusClass: '2xx', seconds })
     metering.metrics.observer.commit(seconds)
@@ -204,7 +204,7 @@ it('leaves out durations that cannot be', async () => {
   ).toBeUndefined()
 })
 
-it('counts each sidecar of a process apart', async () => {
+it('counts each sidecar of a process separately', async () => {
   const other = metering.make()
   metering.metrics.observer.webhook('forged')
   expect(await metering.valueOf('webhooks_received_total', { outcome: 'forged' })).toBe(1)

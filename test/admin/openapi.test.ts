@@ -91,7 +91,7 @@ it('describes exactly the routes of the contract', () => {
   ).toEqual(Object.keys(REQUESTS).sort())
 })
 
-it('is OpenAPI 3.1 by the judgement of a stock validator', async () => {
+it('is valid OpenAPI 3.1 for a public validator', async () => {
   const validator = new Validator()
   expect(await validator.validate(structuredClone(document))).toEqual({ valid: true })
   expect(validator.version).toBe('3.1')

@@ -9,7 +9,7 @@ import { startAdmin } from './running.ts'
 import { clock, memoryLog, relayLedger } from './seed.ts'
 
 describe.for(PROFILES)('clients of the service, pointed at the relay (%s)', (details) => {
-  test('a bare parser of event streams reads there what the service itself sends', async () => {
+  test('a plain parser of event streams reads at the relay what the service sends', async () => {
     await using rig = await Rig.open({ details, config: { stream: { start_from: 'beginning' } } })
     const session = await rig.client.start('say Hello', 'shell ls', 'write outputs/a.txt x')
     await rig.event('turn.settled')
@@ -56,7 +56,7 @@ describe.for(PROFILES)('clients of the service, pointed at the relay (%s)', (det
     expect(types).toContain('agent.message')
   })
 
-  test('both kinds of client see the same live frames on both, transient ones in their place', async () => {
+  test('both kinds of client see the same live frames at the relay and at the service, transient ones in order', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.create()
     const [direct, relayed] = sidesOf(rig, session)

@@ -42,7 +42,7 @@ function open(readers: readonly Reader[]): { hub: Hub; clock: VirtualClock } {
   return { hub, clock }
 }
 
-test('readers who want the same get the very same bytes, made once for all of them', async () => {
+test('readers with the same selection get the same bytes, encoded once', async () => {
   const readers = Array.from({ length: 500 }, () => new FakeReader())
   const { hub, clock } = open(readers)
   hub.publish(frame(1, 'one'))
@@ -53,7 +53,7 @@ test('readers who want the same get the very same bytes, made once for all of th
   expect(readers.every(({ writes }) => writes.length === 1 && writes[0] === first?.writes[0])).toBe(true)
 })
 
-test('past a mebibyte unread a reader gets no transient frames; its neighbours do', async () => {
+test('a reader with more than 1 MiB unread gets no transient frames; other readers do', async () => {
   const [slow, quick] = [new FakeReader(), new FakeReader()]
   const { hub, clock } = open([slow, quick])
   slow.behind = MEBIBYTE + 1
@@ -67,7 +67,7 @@ test('past a mebibyte unread a reader gets no transient frames; its neighbours d
   expect(slow.text).toBe('persistedagain')
 })
 
-test('past eight mebibytes unread a reader is cut, and nothing more is written to it', async () => {
+test('a reader with more than 8 MiB unread is cut, and nothing more is written to it', async () => {
   const [slow, quick] = [new FakeReader(), new FakeReader()]
   const { hub, clock } = open([slow, quick])
   slow.behind = 8 * MEBIBYTE
@@ -92,7 +92,7 @@ test('a comment goes out every 15 s, and no timer is left when the last reader h
   expect(clock.waiting).toBe(0)
 })
 
-test('who joins gets nothing that it has from the log, by place and by seq', async () => {
+test('a reader that joins gets no frame again that it has from the log, by position or by seq', async () => {
   const [byPlace, bySeq] = [new FakeReader(), new FakeReader()]
   const { hub, clock } = open([])
   for (const reader of [byPlace, bySeq]) hub.add(reader)
@@ -180,7 +180,7 @@ test('at most a thousand transient frames wait for the disk', () => {
   expect(published()).toHaveLength(1000)
 })
 
-test('nothing is encoded or held without a reader, and the last place is known', () => {
+test('nothing is encoded or held without a reader, and the last position is known', () => {
   const published: RelayFrame[] = []
   let last = 0
   const order = inOrder({ size: 0, publish: (one) => published.push(one), pass: (pos) => void (last = pos) })

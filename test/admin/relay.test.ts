@@ -102,7 +102,7 @@ test('a cursor that is not in the log gives everything after the nearest', async
   expect(between.ids.slice(0, 2)).toEqual(['20', '9007199254740000'])
 })
 
-test('a cursor gives frames that were held for a time, which are behind frames with a higher seq', async () => {
+test('after a cursor, frames that were held also arrive, although they are stored behind a higher seq', async () => {
   const { base, stream } = await open([1])
   await using live = await EventReader.open(`${base}/v1/events`)
   await until('retry', () => live.retry)
@@ -137,7 +137,7 @@ test('a cursor that is not in the log is followed by frames that are held until 
   expect(after2.ids).toEqual(['6', '7', '3', '5', '8'])
 })
 
-test('one session has its own frames alone, facts of state and other sessions are in between', async () => {
+test('the stream of one session has only its frames, with state facts and other sessions in between in the log', async () => {
   const world = await open([1])
   await world.stream([2], 's-b')
   await world.store.log.commit({ facts: [turnFact('turn.completed', turnRaw('turn_1', 's-a'))] })
@@ -150,7 +150,7 @@ test('one session has its own frames alone, facts of state and other sessions ar
   expect(reader.ids).toEqual(['1', '3', '5'])
 })
 
-test('a frame whose fact has another name goes out under its own', async () => {
+test('a frame is sent under its own name, even if its fact has another', async () => {
   const { base, store } = await open()
   await store.log.commit({ facts: [frameFact('1', 's-a', { type: transcriptType('turn.ended') })] })
   await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
@@ -166,7 +166,7 @@ test('data of several lines arrives unchanged', async () => {
   expect((await reader.has(1))[0]?.data).toBe(body)
 })
 
-test('transient frames go to every reader that does not leave them out, without an id', async () => {
+test('transient frames go to every reader that does not exclude them, without an id', async () => {
   const { base, relay, stream } = await open()
   await using plain = await EventReader.open(`${base}/v1/events`)
   await using asked = await EventReader.open(`${base}/v1/events?transient=1`)
@@ -251,7 +251,7 @@ test('an invalid cursor and an unknown parameter are refused as the service refu
   }
 })
 
-test('the token of the admin listener is wanted', async () => {
+test('the token of the admin listener is required', async () => {
   const running = await startAdmin({ token: () => 'admin-token' })
   onTestFinished(() => running.stop())
   expect((await running.get('/v1/events')).status).toBe(401)
@@ -314,7 +314,7 @@ test('reports its number of readers, the frames sent to them, and how each ended
   expect(ledger.counts).toMatchObject({ left: 1, stopped: 1 })
 })
 
-test("a session's replay looks at that session's facts alone, however long the log is", async () => {
+test("a session's replay reads only that session's facts, however long the log is", async () => {
   const { store } = await open()
   const facts = Array.from({ length: 20_000 }, (_, seq) =>
     frameFact(String(seq + 1), seq % 4000 === 0 ? 's-a' : 's-b'),

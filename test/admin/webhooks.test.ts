@@ -65,7 +65,7 @@ it('hands over an empty body', async () => {
 it.each([
   [401, 'close'],
   [503, 'keep-alive'],
-] as const)('answers %i when the handler does, and has the connection: %s', async (status, connection) => {
+] as const)('answers %i as the handler does, with the header connection: %s', async (status, connection) => {
   answer = () => ({ status, outcome: 'forged' })
   const reply = await send(url, { method: 'POST', body: '{}' })
   expect([reply.status, reply.json['received']]).toEqual([status, false])
@@ -85,7 +85,7 @@ it('answers 503 when the delivery could not be stored, without the reason', asyn
 })
 
 it.each(['x-service-signature: ab12', 'x-service-timestamp: 1700000000000'])(
-  'takes a doubled %s for none',
+  'treats a doubled %s as missing',
   async (line) => {
     const head = `POST /hooks/:in HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n${line}\r\n${line}\r\n\r\n`
     await exchangeRaw(port, `${head}{}`)
@@ -93,7 +93,7 @@ it.each(['x-service-signature: ab12', 'x-service-timestamp: 1700000000000'])(
   },
 )
 
-it('takes POST on its path alone', async () => {
+it('accepts only POST, and only at its path', async () => {
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE', 'PROPFIND']) {
     const reply = await exchangeRaw(port, `${method} /hooks/:in HTTP/1.1\r\nhost: a\r\n\r\n`)
     expect(reply).toMatch(/^HTTP\/1.1 405 [^]*allow: POST\r\n/i)
@@ -113,7 +113,7 @@ it('refuses a compressed body before it reads it', async () => {
   expect(plain.status).toBe(200)
 })
 
-it('answers what the headers condemn without waiting for the body', async () => {
+it('refuses a request by its headers without waiting for the body', async () => {
   const head = `POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\nx-service-signature: bad\r\n\r\n`
   expect(await exchangeRaw(port, head)).toMatch(/^HTTP\/1.1 401 [^]*connection: close\r\n/i)
   expect(received).toEqual([])
@@ -121,7 +121,7 @@ it('answers what the headers condemn without waiting for the body', async () => 
 
 const CHUNKED = 'POST /hooks/:in HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n'
 
-it('takes a body in small chunks, and refuses one that is nothing but those', async () => {
+it('accepts a body in small chunks, and refuses one with too many of them', async () => {
   const few = await exchangeRaw(
     port,
     `${CHUNKED}connection: close\r\n\r\n${'1\r\nx\r\n'.repeat(1000)}0\r\n\r\n`,
@@ -132,7 +132,7 @@ it('takes a body in small chunks, and refuses one that is nothing but those', as
   expect(many).toMatch(/^HTTP\/1.1 400 [^]*connection: close\r\n/i)
 })
 
-it('wants the length of a body over 64 KiB', async () => {
+it('requires content-length for a body over 64 KiB', async () => {
   const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n0\r\n\r\n`
   expect(await exchangeRaw(port, `${CHUNKED}connection: close\r\n\r\n${chunk(65_536)}`)).toMatch(
     /^HTTP\/1.1 200 /,
@@ -140,7 +140,7 @@ it('wants the length of a body over 64 KiB', async () => {
   expect(await exchangeRaw(port, `${CHUNKED}\r\n${chunk(65_537)}`)).toMatch(/^HTTP\/1.1 413 /)
 })
 
-it('reads four bodies of a mebibyte at once, answers 503 to a fifth, and takes short ones all the time', async () => {
+it('reads four bodies of 1 MiB at once, answers 503 to a fifth, and always accepts short ones', async () => {
   const half = `POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 1048576\r\n\r\n`
   const slow = Array.from({ length: 4 }, () => exchangeRaw(port, half))
   await until('a refusal', async () => (await exchangeRaw(port, half)).startsWith('HTTP/1.1 503 '))

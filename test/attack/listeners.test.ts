@@ -117,7 +117,7 @@ describe('the listeners of a running sidecar', () => {
     await isWell()
   })
 
-  test('JSON of any depth is an answer, and no end', async () => {
+  test('JSON of any depth gets an answer, and ends no process', async () => {
     const deep = '[{"a":'.repeat(50_000)
     expect(await deliver(deep, String(Date.now()))).toBe(200)
     expect(await deliver(`${'[{"a":'.repeat(50_000)}1${'}]'.repeat(50_000)}`, String(Date.now()))).toBe(200)
@@ -150,7 +150,7 @@ describe('the listeners of a running sidecar', () => {
     await isWell()
   })
 
-  test('bodies over the limit are refused before they are there', async () => {
+  test('bodies over the limit are refused before they have arrived', async () => {
     for (const [, port, path] of doors()) {
       const announced = await exchangeRaw(port, post(path, 'content-length: 99999999999\r\n\r\n'))
       expect(announced).toMatch(/^HTTP\/1.1 413 /)

@@ -39,7 +39,7 @@ describe('what the sidecar sends out', () => {
   })
 
   // [fault callback-4]
-  test('reads 64 KiB of an answer of a gibibyte and closes, and the others go on', async () => {
+  test('reads 64 KiB of an answer of 1 GiB and closes the connection; other callbacks continue', async () => {
     let sent = 0
     let cut = 0
     const chunk = Buffer.alloc(64 * 1024, 120)

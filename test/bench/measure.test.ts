@@ -28,7 +28,7 @@ const repetition = (name: string, ours: number, baseline: number, fdatasync = 0.
 })
 
 describe('a gate of the bench', () => {
-  it('is moved by the fdatasync that was measured beside it', () => {
+  it('is scaled by the fdatasync that was measured beside it', () => {
     const added = (ms: number, fdatasync: number): string =>
       judge(LATENCY, [repetition('latency', 0.5 + ms, 0.5, fdatasync)]).verdict
     expect([added(1.4, 0.4), added(1.6, 0.4), added(1.6, 0.5), added(1, 0.4)]).toEqual([

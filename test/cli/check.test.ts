@@ -47,7 +47,7 @@ async function findings(
 }
 
 describe('check', () => {
-  test('says of a module what run would say, and nothing else of those in it', async () => {
+  test('reports of a module what run would report, and nothing about what is in it', async () => {
     const modules = await folderWith({
       'bad.mjs': "import './nowhere.mjs'",
       'good.mjs':
@@ -84,7 +84,7 @@ describe('check', () => {
     expect(await of('other.ts')).toMatchObject({ code: 1, found: [{ subject: 'modules', state: 'fail' }] })
   })
 
-  test('lists each route and how it was found, and what a missing one costs', async () => {
+  test('lists each route and how it was found, and what does not work without a missing one', async () => {
     const { of } = await findings(['tools: [{ name: look, url: "http://127.0.0.1:9/" }]'])
     expect(of('route answer')).toMatchObject({
       state: 'ok',
@@ -185,7 +185,7 @@ describe('check', () => {
     expect(await of(ours)).toBeUndefined()
   })
 
-  test('reads the store through: sound, with dead letters, damaged', async () => {
+  test('reads the whole store: sound, with dead letters, damaged', async () => {
     await using rig = await Rig.open({ channels: ['poll'] })
     await rig.client.start('say Hello')
     await rig.event('turn.settled')

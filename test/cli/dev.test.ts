@@ -74,7 +74,7 @@ function numbersIn(text: string, pattern: RegExp): number[] {
 }
 
 describe('the demonstration', () => {
-  test('with --once plays the tour, shows it, and ends well when all of it was delivered and answered', async () => {
+  test('with --once plays the tour, shows it, and exits with 0 when everything was delivered and answered', async () => {
     const { code, out, err } = await (await dev('--once')).ended
     expect(err).toBe(STARTING)
     expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
@@ -155,7 +155,7 @@ describe('the demonstration', () => {
 })
 
 describe('the example app', () => {
-  test('takes what is signed with its secret and nothing else', async () => {
+  test('accepts only what is signed with its secret', async () => {
     const app = await startExampleApp()
     const body = JSON.stringify({
       id: 'evt_1',
@@ -198,7 +198,7 @@ describe('the example app', () => {
 /** All that was made was delivered. */
 const TALLY = { facts: 5, delivered: 5 }
 
-describe('the comparison with the truth', () => {
+describe('the comparison with the ledger', () => {
   const ledger = {
     events: [{ seq: 1, at: 0, type: 'agent.message', session_id: 's', turn_id: 't' }],
     sessions: [

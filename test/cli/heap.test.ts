@@ -23,7 +23,7 @@ const ALLOCATE = `
   process.stdout.write(JSON.stringify({ before, calm, loaded }))
 `
 
-it('the young generation grows under load alone, and not without limit', () => {
+it('the young generation grows only under load, and up to a limit', () => {
   const cwd = new URL('../../', import.meta.url)
   const out = execFileSync(process.execPath, ['--input-type=module', '-e', ALLOCATE], {
     cwd,

@@ -103,7 +103,7 @@ async function typed(folder: string, text: string): Promise<string> {
 }
 
 describe.skipIf(!there)('on a terminal', () => {
-  test('asks for what no option gave, and takes nothing for the default', async () => {
+  test('asks for what no option gave, and uses the default for an empty answer', async () => {
     const folder = await folderWith({})
     const shown = await typed(folder, 'https://agents.example.com\n\n\nrefund\n')
     expect(shown).toContain(

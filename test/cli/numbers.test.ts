@@ -84,7 +84,7 @@ test('what is pending for a paused handler is paused, and every count of it is t
   expect((await ask('handlers')).out).toMatch(/^app +paused +3 +0 /m)
 })
 
-test('facts that are followed have every column of those that were there', async () => {
+test('followed facts have the same columns as stored facts', async () => {
   const { rig, server, ask, rows } = await stage()
   await using _rig = rig
   await using _server = server
@@ -106,7 +106,7 @@ test('facts that are followed have every column of those that were there', async
   expect((await ask('events', '-n', '3')).out.trimEnd().split('\n')).toHaveLength(4)
 })
 
-test('the size of a store that is in use counts its WAL, and its other numbers are those of the lists', async () => {
+test('the size of a store in use includes its WAL, and its other numbers agree with the lists', async () => {
   const { rig, server, rows } = await stage()
   await using _rig = rig
   await using _server = server
@@ -131,7 +131,7 @@ test('the size of a store that is in use counts its WAL, and its other numbers a
   expect(out).toContain(`\n${length} facts, 0 pending deliveries, 0 dead letters, `)
 })
 
-test('the check counts the tools of modules, and its end is what its lines say', async () => {
+test('check counts the tools of modules, and its summary agrees with its lines', async () => {
   const folder = await folderWith({
     'handlers.mjs': `const tool = { name: 'lookup_order', description: 'x', parameters: { type: 'object' }, run: () => 'x', settings: {} }
 export default { kind: 'handlers', events: ['*'], handle: () => undefined, tools: [tool] }`,

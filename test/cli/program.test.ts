@@ -43,7 +43,7 @@ describe('the command line', () => {
     'replay',
     'status',
     'trigger',
-  ])('%s needs no package before its first word', (command) => {
+  ])('%s needs no package before its first output', (command) => {
     expect(packagesOf(`${command}.ts`).filter((name) => name !== 'commander')).toEqual([])
   })
 
@@ -55,7 +55,7 @@ describe('the command line', () => {
     [['completion', 'bash']],
     [['status', '--url', 'http://127.0.0.1:9']],
     [['init', '/nowhere/sidecar.yaml']],
-  ])('%j loads one package, also by the way', async (args) => {
+  ])('%j loads one package, also indirectly', async (args) => {
     const probe = `import { registerHooks } from 'node:module'
       const loaded = new Set()
       registerHooks({ resolve(name, context, next) {

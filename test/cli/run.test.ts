@@ -233,7 +233,7 @@ describe('emulate', () => {
 })
 
 describe('check', () => {
-  test('finds nothing wrong where nothing is', async () => {
+  test('finds no problem where there is none', async () => {
     const file = await configured(`handlers: [{ name: app, url: "${emulator.baseUrl}/" }]`)
     const { code, out, err } = await cli(['check', '-c', file])
     expect(err).toBe('')

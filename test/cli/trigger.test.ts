@@ -63,7 +63,7 @@ describe('trigger', () => {
     })
   })
 
-  test('says what a real fact would have met, and warns of one that is not asked for', async () => {
+  test('shows what would happen to a real fact, and warns of a type that the handler does not select', async () => {
     await using rig = await Rig.open({ ...QUIET, handler: { events: ['action.*'] } })
     rig.app.handle = () => ({ status: 503, body: 'closed until\n\u001b[31mnine' })
     const failing = await trigger(rig, 'turn.failed', '--handler', 'app')
@@ -94,7 +94,7 @@ describe('trigger', () => {
     expect(missing.err).toContain('no handler has that name. Did you mean "down"?')
   })
 
-  test('warns of a type that is not known, and hands it over: the service may have it', async () => {
+  test('warns of an unknown type, and sends it: the service may have it', async () => {
     await using rig = await Rig.open(QUIET)
     const { code, err } = await trigger(rig, 'turn.setled', '--handler', 'app')
     expect(code).toBe(0)

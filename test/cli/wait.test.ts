@@ -65,7 +65,7 @@ test('--wait reads only the dead letters of the selection', async () => {
   expect(read.map(({ url }) => new URLSearchParams(url.split('?')[1]).get('since'))).toEqual([since, since])
 })
 
-test('an interrupt of --wait ends the waiting alone', async () => {
+test('an interrupt of --wait ends only the waiting', async () => {
   const { url, asked } = await adminApi({
     'POST /api/deliveries/retry': () => ({ count: 5, dry_run: false }),
     'GET /api/deliveries': paged([], () => ''),

@@ -31,7 +31,7 @@ describe('a rejected token', () => {
     expect(reports).toEqual([false, true])
   })
 
-  test('may be called by any code', async () => {
+  test('may have any error code', async () => {
     await using bench = await startBench(() => refusal(401, 'token_revoked'))
     expect(await faultOf(bench.service.health())).toMatchObject({ code: 'token_revoked', unauthorized: true })
     expect(bench.service.authorized()).toBe(false)

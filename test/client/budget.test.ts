@@ -19,7 +19,7 @@ function budgetOf(jitter = 0): { budget: Budget; clock: ManualClock; reports: [s
 /** Lets everything that can go on go on. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('an open bucket lets everybody through at once', async () => {
+test('an open bucket lets every request through at once', async () => {
   const { budget, clock } = budgetOf()
   await Promise.all(Array.from({ length: 100 }, () => budget.enter('reads', 0)))
   expect(clock.waiting).toBe(0)
@@ -40,7 +40,7 @@ test('a refusal closes its own bucket until Retry-After and leaves the other ope
   expect(gone).toEqual(['reads'])
 })
 
-test('those who wait go in the order in which they came, one first, then ever more', async () => {
+test('waiting requests are sent in the order of their arrival: one first, then more and more at once', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 1000)
   const gone: number[] = []
@@ -72,7 +72,7 @@ test('a new request waits behind the requests that already wait', async () => {
   expect(gone).toEqual(['first', 'second', 'late'])
 })
 
-test('a second refusal after opening closes it again for those who still wait', async () => {
+test('a second refusal after opening closes it again for requests that still wait', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 1000)
   const gone: number[] = []
@@ -112,7 +112,7 @@ test('of several refusals the longest wait counts', async () => {
   expect(budget.wait('reads')).toBe(2000)
 })
 
-test('replicas do not come back at the same moment', async () => {
+test('replicas do not retry at the same moment', async () => {
   const { budget, clock } = budgetOf(0.5)
   budget.close('reads', 10_000)
   expect(clock.next).toBe(10_500)
@@ -127,7 +127,7 @@ describe('patience', () => {
     expect(error).toMatchObject({ code: 'rate_limit_exceeded', status: 429, retryAfter: 5000 })
   })
 
-  test('one that turns out longer fails when it is used up', async () => {
+  test('a wait that turns out longer fails when the patience is used up', async () => {
     const { budget, clock } = budgetOf()
     budget.close('reads', 1000)
     const waiting = budget.enter('reads', 1500).catch((error: unknown) => error)
@@ -136,7 +136,7 @@ describe('patience', () => {
     expect(await waiting).toMatchObject({ code: 'rate_limit_exceeded', retryAfter: 1500 })
   })
 
-  test('the number of those who wait is bounded', async () => {
+  test('the number of waiting requests is bounded', async () => {
     const { budget } = budgetOf()
     budget.close('reads', 1000)
     for (let one = 0; one < 1000; one++) void budget.enter('reads', 60_000)
@@ -154,7 +154,7 @@ test.each([
   expect(budget.wait('reads')).toBe(expected)
 })
 
-test('the headers say what is left, and of which bucket an operation is', () => {
+test('the headers show the rest of the budget, and the bucket of an operation', () => {
   const { budget, reports } = budgetOf()
   budget.learn('listTurns', 'reads', { 'x-left': '17', 'x-bucket': 'sessions.read' }, NAMES)
   budget.learn('listTurns', 'reads', { 'x-left': '16', 'x-bucket': 'sessions.read' }, NAMES)
@@ -167,7 +167,7 @@ test('the headers say what is left, and of which bucket an operation is', () => 
   ])
 })
 
-test('headers that make no sense teach nothing, and buckets without end are not remembered', () => {
+test('invalid headers are ignored, and the number of stored buckets is bounded', () => {
   const { budget } = budgetOf()
   budget.learn('health', 'reads', { 'x-left': '-3', 'x-bucket': 'a b' }, NAMES)
   budget.learn('health', 'reads', { 'x-left': 'many' }, NAMES)
@@ -179,7 +179,7 @@ test('headers that make no sense teach nothing, and buckets without end are not 
   expect(Object.keys(budget.remaining()).length).toBeLessThanOrEqual(16)
 })
 
-test('stopping fails everybody who waits and leaves no timer', async () => {
+test('stopping fails all waiting requests and leaves no timer', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 1000)
   const waiting = budget.enter('reads', 60_000).catch((error: unknown) => error)

@@ -70,7 +70,7 @@ describe('the code of an error', () => {
     expect(worthRepeating(refused(422, { error: { code: 'new_refusal' } }))).toBe(false)
   })
 
-  test('is cut, as is the message, when it is endless', () => {
+  test('is cut when it is too long, and so is the message', () => {
     const error = refused(500, { error: { code: 'x'.repeat(10_000), message: 'y'.repeat(10_000) } })
     expect([error.code.length, error.message.length]).toEqual([500, 500])
   })

@@ -50,7 +50,7 @@ describe('a document with references, choices and names of its own', () => {
     expect(pathOf(found, 'listArtifacts')).toBe('GET /v1/sessions/{id}/published (document)')
   })
 
-  test('shows the bodies, with the fields that they cannot do without', () => {
+  test('shows the bodies, with their required fields', () => {
     expect(found.messageBody).toEqual({
       event: { type: 'input.message', channel: 'user', content: '{{text}}' },
     })
@@ -69,7 +69,7 @@ describe('a document with references, choices and names of its own', () => {
 })
 
 describe('without a document', () => {
-  test('the paths that the interface names stand, the others say what would fix it', () => {
+  test('the paths that the interface names are used; the others are missing, with the fix', () => {
     const found = discover(null)
     expect(found.documented).toBe(false)
     expect(found.fault).toBeNull()

@@ -251,7 +251,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
     expect((await service.health()).usable).toBe(true)
   })
 
-  test('lives through its bad days', async () => {
+  test('survives the failures of the service', async () => {
     const retried: string[] = []
     const { emulator, service } = await start({ openDetails }, { onRetry: (code) => retried.push(code) })
     emulator.faults.set({ bad_gateway: 2 })

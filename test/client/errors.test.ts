@@ -39,7 +39,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     expect(fault.requestId).toEqual(expect.any(String))
   })
 
-  it('of the rate are waited out as the service says; a creation acts once', async () => {
+  it('of the rate limit are retried after the wait that the service asks for; a creation acts once', async () => {
     const { client, emulator } = await stand(profile)
     await client.health()
     emulator.faults.set({ rate_limit: 1, retry_after: 1 })
@@ -49,7 +49,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     expect(emulator.ledger().sessions.map((one) => one.id)).toEqual([id])
   })
 
-  it('of the rate that last longer than the time limit of the call are reported at once, with the wait in milliseconds', async () => {
+  it('of a rate limit that lasts longer than the call may are reported at once, with the wait in milliseconds', async () => {
     const { client, emulator } = await stand(profile)
     emulator.faults.set({ rate_limit: 1, retry_after: 600 })
     expect(await faultOf(client.health({ timeout: 5000 }))).toMatchObject({
@@ -69,7 +69,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     expect(await faultOf(client.health())).toMatchObject({ code: 'internal_error', status: 500 })
   })
 
-  it('of the ceiling of sessions are never tried again', async () => {
+  it('of the limit of sessions are never retried', async () => {
     const { client } = await stand(profile, { limits: { sessions: 1 } })
     const { id } = await client.sessions.create()
     for (const ask of [() => client.sessions.create(), () => client.sessions.fork(id)])
@@ -78,7 +78,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     await client.sessions.create()
   })
 
-  it('of the token are final, until a function gives another one', async () => {
+  it('of the token are final until a function returns another token', async () => {
     const { emulator } = await stand(profile)
     const first = emulator.mintToken(['sessions:read'])
     let token = first.token
@@ -102,7 +102,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     expect(fault.message).toContain('sessions:write')
   })
 
-  it('of a reply that was lost do not act twice', async () => {
+  it('of a lost reply cause no second action', async () => {
     const { client, emulator } = await stand(profile)
     const { id } = await client.sessions.create()
     emulator.faults.set({ lose_message_replies: 1 })
@@ -110,7 +110,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     expect(emulator.ledger().events.filter(({ type }) => type === 'user.message')).toHaveLength(1)
   })
 
-  it('are avoided by an idempotency key of ones own', async () => {
+  it('do not occur where the caller repeats its own idempotency key', async () => {
     const { client } = await stand(profile)
     const once = { idempotencyKey: 'order-42' }
     expect((await client.sessions.create({}, once)).id).toBe((await client.sessions.create({}, once)).id)
@@ -142,7 +142,7 @@ describe('a request', () => {
     expect(asked()).toHaveLength(1)
   })
 
-  it('to delete is repeated, and finding nothing then is well', async () => {
+  it('that deletes is repeated, and a 404 then counts as success', async () => {
     let calls = 0
     const { client } = await answered((_asked, response) => {
       if (calls++ > 0) return refusal(404, 'not_found')
@@ -163,7 +163,7 @@ describe('a request', () => {
     expect(fault).toMatchObject({ code: 'unreachable', status: 0, operation: 'health' })
   })
 
-  it('ends with its time, whatever it waits for', async () => {
+  it('ends at its timeout, whatever it waits for', async () => {
     const { client } = await answered(() => null)
     expect(await faultOf(client.health({ timeout: 50 }))).toMatchObject({
       code: 'timeout',
@@ -191,7 +191,7 @@ describe('a request', () => {
     expect(await faultOf(client.health({ signal: abort.signal }))).toMatchObject({ code: 'aborted' })
   })
 
-  it('is aborted while others have all places, or the rate is used up', async () => {
+  it('is aborted while others use all slots, or the rate is used up', async () => {
     const { client, asked } = await answered(() => null, { maxInFlight: 1 })
     const first = faultOf(client.health())
     await until(() => (asked().length === 1 ? true : undefined))
@@ -207,14 +207,14 @@ describe('a request', () => {
     expect(await faultOf(limited.client.health({ signal }))).toMatchObject({ code: 'aborted' })
   })
 
-  it('leaves nothing behind on a signal that lives long', async () => {
+  it('leaves no listener on a signal that outlives it', async () => {
     const { client } = await answered(() => ({ body: session }))
     const { signal } = new AbortController()
     for (let count = 0; count < 20; count++) await client.sessions.get('s1', { signal })
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('with a body over the ceiling is refused before it is sent', async () => {
+  it('with a body over the limit is refused before it is sent', async () => {
     const { client, asked } = await answered(() => ({ body: session }))
     const text = 'x'.repeat(1024 * 1024)
     expect(await faultOf(client.sessions.send('s1', text))).toMatchObject({
@@ -228,7 +228,7 @@ describe('a request', () => {
     expect(asked()).toHaveLength(1)
   })
 
-  it('whose answer is not what the interface says is malformed', async () => {
+  it('whose answer does not match the interface is malformed', async () => {
     const { client, server } = await answered(() => ({ body: { id: 's1', status: 'idle', title: 7 } }))
     expect(await faultOf(client.sessions.get('s1'))).toMatchObject({
       code: 'malformed_answer',
@@ -239,7 +239,7 @@ describe('a request', () => {
     expect(await faultOf(client.sessions.get('s1'))).toMatchObject({ code: 'malformed_answer' })
   })
 
-  it('tolerates what it does not know, and what is left out', async () => {
+  it('accepts unknown fields and words in an answer, and missing fields', async () => {
     const { client } = await answered(() => ({ body: { id: 's1', status: 'dreaming', colour: 'blue' } }))
     expect(await client.sessions.get('s1')).toMatchObject({
       status: 'dreaming',
@@ -252,7 +252,7 @@ describe('a request', () => {
     })
   })
 
-  it('for what the description does not show says how to give it', async () => {
+  it('for a route that the description does not show fails with the option that gives it', async () => {
     const server = await startServer(() => ({ body: { paths: { '/v1/health': { get: {} } } } }))
     const bare = createClient({ baseUrl: server.url, token: 'svc_pat_one' })
     const repaired = createClient({

@@ -42,7 +42,7 @@ describe('the event stream', () => {
     await until(() => bench.server.open() === 0)
   })
 
-  test('over the limit of streams has a time to wait, and does not delay reads', async () => {
+  test('over the limit of streams gets a time to wait, and does not delay reads', async () => {
     await using bench = await startBench(({ path }) =>
       path === '/v1/events'
         ? refusal(429, 'rate_limit_exceeded', { 'retry-after': '5' })

@@ -48,7 +48,7 @@ async function known(document: unknown, then: (call: Call) => unknown = () => do
 }
 
 describe('the description of the service', () => {
-  it('is missing at first: the routes of the interface are known, and the reason for the others', () => {
+  it('is not read at first: the routes of the interface are known, and the others have a reason', () => {
     const { explorer, calls } = exploring(() => plainDocument)
     expect(explorer.found).toMatchObject({ documented: false, fault: 'the document was not read yet' })
     expect(explorer.found.routes.listSessions).toMatchObject({ found: true, how: 'default' })
@@ -96,7 +96,7 @@ describe('the description of the service', () => {
 })
 
 describe('a route', () => {
-  it('that needs the document makes us read it; one that does not, does not', async () => {
+  it('that needs the document causes a read of it; any other route does not', async () => {
     const { explorer, calls } = exploring(() => plainDocument)
     expect(await explorer.route('listSessions')).toMatchObject({ how: 'default' })
     expect(calls).toHaveLength(0)
@@ -112,7 +112,7 @@ describe('a route', () => {
     expect(calls).toHaveLength(1)
   })
 
-  it('without a document is looked for every five seconds, from the end of the last look', async () => {
+  it('without a document is searched for every five seconds, from the end of the last search', async () => {
     const { explorer, clock, calls } = exploring(() => {
       clock.advance(30_000)
       throw refused(503)
@@ -166,7 +166,7 @@ describe('a route that is not there any more', () => {
     ['405, whatever its code', refused(405, 'not_found'), 'answer'],
     ['404 that is not of the service', GONE, 'answer'],
     ['404 of a path that only the document has', refused(404, 'not_found'), 'answer'],
-  ] as const)('is looked for anew after a %s', async (_, error, operation) => {
+  ] as const)('is searched for again after a %s', async (_, error, operation) => {
     expect(await moved(operation, error)).toEqual({ came: '/v1/tool-results', reads: 1 })
   })
 
@@ -176,11 +176,11 @@ describe('a route that is not there any more', () => {
     ['another refusal', refused(409, 'conflict'), 'answer'],
     ['a failure of the service', refused(500, 'not_found'), 'answer'],
     ['a mistake of ours', new TypeError('undefined is not a function'), 'answer'],
-  ] as const)('is not looked for after %s', async (_, error, operation) => {
+  ] as const)('is not searched for after %s', async (_, error, operation) => {
     expect(await moved(operation, error)).toEqual({ came: error, reads: 0 })
   })
 
-  it('is not looked for within a minute of the last look', async () => {
+  it('is not searched for within a minute of the last search', async () => {
     expect(await moved('answer', GONE, { after: 59_999 })).toEqual({ came: GONE, reads: 0 })
   })
 

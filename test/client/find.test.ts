@@ -39,19 +39,19 @@ describe('the answer to a call', () => {
   const answer = takes('call_id', 'output')
   const surer = takes('call_id', 'output', 'error')
 
-  it('belongs to a session in its path rather than not', () => {
+  it('has the session in its path, rather than not', () => {
     expect(
       placesIn('answer', { 'POST /v1/sessions/{id}/answers': answer, 'POST /v1/answers': answer }),
     ).toEqual(['POST /v1/sessions/{id}/answers'])
   })
 
-  it('takes an error as well rather than an output alone, wherever it is', () => {
+  it('is the route that also accepts an error, wherever it is', () => {
     expect(
       placesIn('answer', { 'POST /v1/answers': surer, 'POST /v1/sessions/{id}/answers': answer }),
     ).toEqual(['POST /v1/answers'])
   })
 
-  it('is the first of several that are as good', () => {
+  it('is the first of several equally good routes', () => {
     expect(placeIn('answer', { 'POST /v1/b': answer, 'POST /v1/a': answer })).toBe('POST /v1/b')
   })
 

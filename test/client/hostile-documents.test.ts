@@ -6,7 +6,7 @@ import { otherDocument, plainDocument } from '../support/service/documents.ts'
 import { repeats } from '../support/full.ts'
 
 describe('a document that lies', () => {
-  test('cannot lead requests to another place', () => {
+  test('cannot lead requests to another host or path', () => {
     const body = plainDocument.paths['/v1/sessions/{session_id}/actions']
     for (const path of [
       '@elsewhere.example/{session_id}',
@@ -25,7 +25,7 @@ describe('a document that lies', () => {
     expect(discover({ paths: { '/v1/sessions': { post } } }).idempotencyHeader).toBeNull()
   })
 
-  test('is left alone where it wants more than we know', () => {
+  test('has no route to answer if it requires a field that we do not know', () => {
     const schema = {
       type: 'object',
       required: ['call_id', 'output', 'mood'],
@@ -37,7 +37,7 @@ describe('a document that lies', () => {
     )
   })
 
-  test('that points at itself, or branches without end, takes no time', () => {
+  test('that points at itself, or branches without end, costs little time', () => {
     const choice: Record<string, unknown> = { $ref: '#/components/schemas/Loop' }
     const schemas = {
       Loop: {

@@ -67,7 +67,7 @@ describe('paging', () => {
     expect((await list.page()).data).toHaveLength(2)
   })
 
-  it('ends when a service says that there is more, and leads to the same place', async () => {
+  it('ends when has_more is true but the cursor stays the same', async () => {
     const { client, server, pages } = await paged(4)
     server.answer = ({ path }) =>
       path === '/v1/agents'
@@ -77,7 +77,7 @@ describe('paging', () => {
     expect(pages()).toHaveLength(2)
   })
 
-  it('takes a bare array for a list', async () => {
+  it('accepts a bare array as a list', async () => {
     const { client, server } = await paged(0)
     server.answer = ({ path }) => ({ body: path === '/v1/agents' ? [{ id: 'one' }] : { paths: {} } })
     expect(await all(client.agents.list())).toMatchObject([{ id: 'one', name: null, tools: [] }])

@@ -241,7 +241,7 @@ describe.each(PROFILES)('every operation (profile %s)', (profile) => {
     ])
   })
 
-  it('finds every operation in the description, but what this service does not have', async () => {
+  it('finds every operation in the description, except those that this service does not have', async () => {
     const { client } = await stand(profile)
     const { routes, ...found } = await client.discover()
     const missing = Object.entries(routes).flatMap(([name, route]) => (route.found ? [] : [name]))

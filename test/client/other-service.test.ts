@@ -3,7 +3,7 @@ import { createClient } from '../../src/client/index.ts'
 import { OTHER_TOKEN, OtherService } from '../support/other-service.ts'
 import { all, faultOf, quickClock, readUntil } from './support.ts'
 
-it('a service of another make is driven as far as it goes', async () => {
+it('another implementation of the service is used as far as its description allows', async () => {
   await using service = await OtherService.start()
   const client = createClient({ baseUrl: service.url, token: OTHER_TOKEN, clock: quickClock() })
   onTestFinished(() => client.close())

@@ -85,7 +85,7 @@ describe('a path', () => {
     ])
   })
 
-  it('is filled with each id in its place, and with what else is given for a name that we do not know', () => {
+  it('is filled with each id, and with given values for parameters that we do not know', () => {
     const ids = { session: 's/1', turn: 't?', call: 'c' }
     expect(fillPath('/v1/sessions/{id}/turns/{turn_id}', ids)).toBe('/v1/sessions/s%2F1/turns/t%3F')
     expect(fillPath('/v1/things/{id}/turns/{id}', ids, 'else')).toBe('/v1/things/else/turns/t%3F')

@@ -41,14 +41,14 @@ describe('a read', () => {
     expect(bench.server.asked).toHaveLength(4)
   })
 
-  test('says of its last error whether an attempt before it had no reply', async () => {
+  test('shows with its last error whether an earlier attempt had no reply', async () => {
     const refused = refusal(400, 'invalid_request')
     await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn('reset', refused) }))
     expect(await faultOf(bench.service.health())).toMatchObject({ code: 'invalid_request', uncertain: true })
     expect(await faultOf(bench.service.health())).toMatchObject({ code: 'invalid_request', uncertain: false })
   })
 
-  test('waits ever longer in between, by chance', async () => {
+  test('waits longer before each attempt, at random', async () => {
     await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(html) }), {
       random: { next: () => 0.999, hex: () => '' },
     })
@@ -109,7 +109,7 @@ describe('an act', () => {
     )
   })
 
-  test('refused before anything was done goes again in any case', async () => {
+  test('that was refused before anything was done is sent again in any case', async () => {
     const unavailable = refusal(503, 'directory_unavailable', { 'retry-after': '2' })
     await using bench = await startBench(
       routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(unavailable, { body: {} }) }),
@@ -131,7 +131,7 @@ describe('an act', () => {
   })
 
   // [fault auth-5]
-  test('a full organization is never asked twice', async () => {
+  test('a request that the limit of sessions refused is never repeated', async () => {
     const full = refusal(429, 'project_limit_exceeded', { 'retry-after': '1' })
     await using bench = await startBench(routes(plainDocument, { [`POST ${ANSWER}`]: inTurn(full) }))
     await bench.service.discover()
@@ -212,7 +212,7 @@ describe('the rate budget', () => {
     expect(bench.server.asked).toHaveLength(1)
   })
 
-  test('a service that says Retry-After 0 for ever is not asked without end', async () => {
+  test('a service that always answers Retry-After 0 is not asked without end', async () => {
     await using bench = await startBench(() => refusal(429, 'rate_limit_exceeded', { 'retry-after': '0' }))
     const ended: unknown[] = []
     void bench.service.health().catch((error: unknown) => ended.push(error))

@@ -37,7 +37,7 @@ describe.each(PROFILES)('a run (profile %s)', (profile) => {
     expect(emulator.ledger().answers).toHaveLength(1)
   })
 
-  it('waits while another turn is under way, and gives its own', async () => {
+  it('waits while another turn is under way, and returns its own turn', async () => {
     const { client } = await stand(profile)
     const { id } = await client.sessions.create({ input: 'wait 100ms\nsay first' })
     const turn = await client.run(id, 'fail out of disk', QUICK)
@@ -72,7 +72,7 @@ describe.each(PROFILES)('a run (profile %s)', (profile) => {
     expect(await faultOf(running)).toMatchObject({ code: 'not_delivered' })
   })
 
-  it('waits for no function that hangs once its time is over', async () => {
+  it('does not wait for a function that hangs beyond its timeout', async () => {
     const { client } = await stand(profile)
     const { id } = await client.sessions.create({ agent: { tools: [{ type: 'function', name: 'hang' }] } })
     const functions = { hang: () => new Promise(() => undefined) }

@@ -12,7 +12,7 @@ const page = (data: unknown[], more = false): object => ({
 const session = { id: 's1', status: 'idle', updated_at: 1, required_actions: [] }
 
 describe('reading', () => {
-  test('sends the token, and in a query nothing but what the interface has', async () => {
+  test('sends the token, and in a query only parameters of the interface', async () => {
     await using bench = await startBench(
       routes(null, {
         'GET /v1/sessions': () => page([session]),
@@ -45,7 +45,7 @@ describe('reading', () => {
     expect(paths.every((path) => /^\/v1\/sessions\/[^/]+$/.test(path))).toBe(true)
   })
 
-  test('an entry that cannot be read is left out and said', async () => {
+  test('an entry that cannot be read is left out and reported', async () => {
     await using bench = await startBench(
       routes(null, { 'GET /v1/sessions': () => page([{ id: 's0' }, session]) }),
     )
@@ -67,7 +67,7 @@ describe('reading', () => {
     })
   })
 
-  test('an answer beyond all measure is cut off', async () => {
+  test('a huge answer is cut off', async () => {
     await using bench = await startBench(() => ({ body: 'x'.repeat(33 * 1024 * 1024) }))
     expect(await faultOf(bench.service.health())).toMatchObject({ code: 'answer_too_large', status: 200 })
   })
@@ -94,7 +94,7 @@ describe('reading', () => {
     })
   })
 
-  test('a single turn is null where its route is not known, and the list of artifacts is', async () => {
+  test('a single turn is null where its route is not known, and so is the list of artifacts', async () => {
     await using bench = await startBench(routes({ paths: { '/v1/health': { get: {} } } }, {}))
     await bench.service.discover()
     expect(await bench.service.readTurn('s1', 't1')).toBeNull()
@@ -124,7 +124,7 @@ describe('reading', () => {
     expect(bench.server.asked.at(1)?.query).toEqual({})
   })
 
-  test('a service that always has one more page does not keep us for ever', async () => {
+  test('reading ends although the service always has one more page', async () => {
     let at = 0
     await using bench = await startBench(() => ({
       body: { data: [{ id: `w${++at}`, url: 'https://a.example' }], has_more: true, last_id: `w${at}` },
@@ -181,7 +181,7 @@ describe('acting', () => {
     expect(asked?.headers['x-request-key']).toBe('key-1')
   })
 
-  test('a reply to an answer that cannot be read does not undo that it was taken', async () => {
+  test('an answer counts as accepted although its reply cannot be read', async () => {
     await using bench = await startBench(
       routes(plainDocument, { 'POST /v1/sessions/s1/actions': () => ({ body: 'thanks' }) }),
     )
@@ -239,7 +239,7 @@ describe('acting', () => {
 })
 
 describe('routes', () => {
-  test('one that neither document nor configuration has is said so, and nothing is sent', async () => {
+  test('one that neither document nor configuration has is reported, and nothing is sent', async () => {
     await using bench = await startBench(routes({ paths: { '/v1/health': { get: {} } } }, {}))
     await bench.service.discover()
     expect(await faultOf(bench.service.answer('s', 'c', { output: '' }, 'k'))).toMatchObject({
@@ -271,7 +271,7 @@ describe('routes', () => {
     expect(bench.service.discovery()).toMatchObject({ documented: true, fault: null })
   })
 
-  test('a good finding outlives a document that is broken later', async () => {
+  test('a route that was found stays known when the document is broken later', async () => {
     let document: unknown = plainDocument
     await using bench = await startBench(routes(null, { 'GET /v1/openapi.json': () => ({ body: document }) }))
     await bench.service.discover()

@@ -82,7 +82,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     expect(reconnections[0]?.after).toMatch(/^\d+$/)
   })
 
-  it('goes on where a replay stopped at its limit', async () => {
+  it('continues where a replay stopped at its limit', async () => {
     const { client, emulator } = await stand(profile, { limits: { ...LIMITS, replayEvents: 7 } })
     const { id } = await client.sessions.create()
     for (let count = 0; count < 30; count++) emulator.publish(id, 'file.changed', { count })
@@ -208,7 +208,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     expect(reasons).toHaveLength(1)
   })
 
-  it('gives up at once on what no connection fixes', async () => {
+  it('ends at once on an error that no new connection fixes', async () => {
     const { client, emulator } = await stand(profile, { limits: LIMITS })
     expect(await faultOf(client.sessions.events('no-such-session'))).toMatchObject({ code: 'not_found' })
     const { id } = await client.sessions.create()
@@ -456,7 +456,7 @@ describe('a stream', () => {
     expect(cursorsOf(server.server)).toEqual([undefined, 'a-10'])
   })
 
-  it('cannot begin at what cannot be sent as a cursor', async () => {
+  it('does not begin at a value that cannot be sent as a cursor', async () => {
     const { client } = await streaming(() => [])
     await expect(client.events.stream({ after: 'a b' })).rejects.toThrow(TypeError)
   })

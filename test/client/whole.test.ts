@@ -84,7 +84,7 @@ describe('the whole interface', () => {
     })
   })
 
-  test('of other documents is what they show, and a reason for the rest', () => {
+  test('of other documents is what they show, with a reason for each missing route', () => {
     for (const document of [plainDocument, otherDocument]) {
       const found = discoverWhole(document)
       expect(found.steerBody).not.toBeNull()

@@ -157,7 +157,7 @@ describe('a page', () => {
     expect(parsePage({ data: [], has_more: false, last_id }, parse, none).lastId).toBeNull()
   })
 
-  test('one bad entry does not lose the others, nor the way on', () => {
+  test('one bad entry loses neither the others nor the next cursor', () => {
     const faults: string[] = []
     const data = [{ type: 'a', call_id: 'c1' }, 'x', { type: 'b', id: 'row9' }]
     const page = parsePage({ data, has_more: true }, parse, ({ message }) => faults.push(message))
@@ -261,7 +261,7 @@ test('a malformed part is reported by its name, so that an operator finds it in 
   for (const [parse, value, message] of cases) expect(() => parse(value)).toThrow(new Malformed(message))
 })
 
-test('times are whole milliseconds, and null where no clock shows them', () => {
+test('times are whole milliseconds, and null where no clock can show them', () => {
   const read = readSession({ ...session, created_at: 4.75, updated_at: 5.25 }, () => undefined)
   expect([read.createdAt, read.updatedAt]).toEqual([4, 5])
   expect(readTurn({ id: 't1', status: 'working', created_at: 1e300, started_at: -0.5 }, 's1')).toMatchObject({

@@ -58,7 +58,7 @@ describe('a configuration', () => {
     })
   })
 
-  test('as the commented example shows it is valid and says the defaults', async () => {
+  test('as in the commented example is valid, and shows the defaults', async () => {
     const example = fileURLToPath(new URL('../../config/sidecar.yaml', import.meta.url))
     const { settings, warnings } = await loadConfig(example, { SERVICE_TOKEN: 'svc_pat_1' })
     const plain = await resolveConfig({
@@ -254,7 +254,7 @@ describe('overrides', () => {
     expect(config.webhooks.secrets).toEqual(['one'])
   })
 
-  test('make a configuration without a file worth reading', async () => {
+  test('make a whole configuration with an empty file', async () => {
     const { config } = await load('', {
       SIDECAR_SERVICE__BASE_URL: 'https://agents.example.com',
       SIDECAR_SERVICE__TOKEN: 'svc_pat_1',

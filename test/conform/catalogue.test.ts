@@ -20,7 +20,7 @@ describe('the rules that come with the program', () => {
     expect(RULES).toEqual(listed)
   })
 
-  it('are each spoken of by a check, or left with a reason, never both', () => {
+  it('each have a check, or a reason why there is none, never both', () => {
     const tried = new Set([...CHECKS.flatMap(({ ids }) => ids), ...WATCHED])
     const left = UNSEEN.flatMap(([, ids]) => ids)
     expect(RULES.map(({ id }) => id).filter((id) => !tried.has(id) && !left.includes(id))).toEqual([])

@@ -65,7 +65,7 @@ describe('a callback', () => {
     })
   })
 
-  it('is ended when we stop, and none begins after', async () => {
+  it('is ended at a stop, and none begins afterwards', async () => {
     const { requests, send, abort } = target({}, () => new Promise(() => undefined))
     void send([state])
     void send([transcript])
@@ -179,7 +179,7 @@ describe('a callback', () => {
       `authorization: Bearer abc.DEF-1 secret=${SECRETS[0]} token svc_pat_12ab {"auth":"Basic QWxh="}`,
       'authorization: Bearer [redacted] secret=whsec_[redacted] token svc_pat_[redacted] {"auth":"Basic [redacted]"}',
     ],
-  ])('keeps of %s how it began, when it did not take the fact', async (_what, status, body, kept) => {
+  ])('stores the beginning of %s if the fact was not accepted', async (_what, status, body, kept) => {
     const { send } = target({}, () => answer(status, body))
     const verdict = await send([state])
     expect('answer' in verdict ? verdict.answer : undefined).toBe(kept)

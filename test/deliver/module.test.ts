@@ -104,7 +104,7 @@ describe('a handler in this process', () => {
   })
 })
 
-it('waits are anything from nothing to twice as long each time, never over the limit nor below Retry-After', () => {
+it('waits are random below a bound that doubles each time, never over the limit nor below Retry-After', () => {
   fc.assert(
     fc.property(
       fc.record({ base: fc.integer({ min: 1, max: 10_000 }), max: fc.integer({ min: 1, max: 3_600_000 }) }),

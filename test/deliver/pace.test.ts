@@ -64,7 +64,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
 }
 
 // [fault callback-1]
-it('a handler keeps nine tenths of its pace beside one that hangs until its timeout and one that fails at once', async () => {
+it('a handler keeps nine tenths of its rate beside one that hangs until its timeout and one that fails at once', async () => {
   const alone = await paceBeside([])
   expect(alone).toBeLessThan(FACTS * 20)
   const hangs = (): Promise<Verdict> => new Promise(() => undefined)

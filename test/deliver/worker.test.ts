@@ -362,7 +362,7 @@ describe('delivering', () => {
     }
   })
 
-  it('waits no longer when the attempt that delayed a stop has ended', async () => {
+  it('ends a stop at once when the attempt that delayed it has ended', async () => {
     const world = await deliveryWorld()
     const { commit } = world.store.log
     const { promise: hung, resolve: goOn } = Promise.withResolvers<void>()

@@ -79,7 +79,7 @@ describe('an answer of a handler that cannot be read', () => {
   test.for([
     ['100 Continue', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['103 Early Hints', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
-  ])('is no answer with a %s before it', async ([, interim]) => {
+  ])('is not the interim %s before it', async ([, interim]) => {
     await using rig = await Rig.open({ channels: ['poll'], handler: POLICY })
     rig.app.handle = answering(`${interim}HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n`)
     await rig.client.start('say Hello')

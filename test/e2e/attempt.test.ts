@@ -10,7 +10,7 @@ const begun = (rig: Rig): Promise<number> => rig.count('begun')
 
 // [fault callback-9]
 test(
-  'an attempt that a kill cut is shown after the restart, and counts for the number of the next alone',
+  'an attempt that a kill cut is shown after the restart, and only raises the number of the next',
   { timeout: 120_000 },
   async () => {
     await using rig = await Rig.open({

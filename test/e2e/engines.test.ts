@@ -7,7 +7,7 @@ import { namesOf, OF_A_FILE } from './engines.ts'
 const textOf = (name: string): string =>
   readFileSync(path.join(import.meta.dirname, `${name}.test.ts`), 'utf8')
 
-test('each file runs on each engine, but those that are about the file of SQLite', () => {
+test('each file runs on each engine, except those about the file of SQLite', () => {
   const names = namesOf()
   expect(names.length).toBeGreaterThan(24)
   expect(OF_A_FILE.filter((name) => !names.includes(name))).toEqual([])

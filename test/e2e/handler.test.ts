@@ -406,7 +406,7 @@ describe.for(PROFILES)('kinds of handlers (%s)', (details) => {
     })
   })
 
-  test('functions of the library are handlers: throwing means again, DeadLetter means dead', async () => {
+  test('functions of the library are handlers: an exception means retry, DeadLetter means dead', async () => {
     const seen: string[] = []
     await using rig = await Rig.open({
       details,

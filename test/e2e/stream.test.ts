@@ -27,7 +27,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     )
   })
 
-  test('start_from now: a session that rested makes facts from its next turn on', async () => {
+  test('start_from now: a session that was idle makes facts from its next turn on', async () => {
     await using rig = await Rig.open({ details, start: false })
     const { client, emulator, app } = rig
     const session = await client.start('say long ago')

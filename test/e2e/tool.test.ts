@@ -198,7 +198,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     }
   })
 
-  test('a tool that never gets there costs its attempts, then the model gets the fixed error', async () => {
+  test('a tool that cannot be reached uses up its attempts, then the model gets the fixed error', async () => {
     await using rig = await open({
       tools: { lookup_order: { timeout: '300ms', retry: { attempts: 2, base: '5ms', max: '10ms' } } },
     })
@@ -330,7 +330,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(outputs).toHaveLength(2)
   })
 
-  test('a tool that is new runs the calls that sessions wait for since before', async () => {
+  test('a new tool runs the calls that sessions already wait for', async () => {
     await using rig = await open({ tools: {} })
     const session = await rig.client.start(CALL, 'say {{last}}')
     await rig.event('action.required')
@@ -446,7 +446,7 @@ describe.for(PROFILES)('outputs and refusals (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
-  test('an output that as JSON is over the service’s body limit leaves no session parked', async () => {
+  test('an output that as JSON is over the service’s body limit leaves no session waiting', async () => {
     await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
     // Each of these characters takes six bytes. The service may cut the connection of a body that is too large instead
     // of letting the client read its 400 (rules ERR-49, ERR-50); the gateway makes it so.

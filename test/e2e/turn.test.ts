@@ -144,7 +144,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     }
   })
 
-  test('without its frame turn.completed waits two seconds and no longer', async () => {
+  test('without its frame turn.completed waits two seconds at most', async () => {
     await using rig = await Rig.open({ details, channels: ['stream', 'poll'] })
     await rig.client.start('say warm up')
     await rig.event('turn.settled')
@@ -158,7 +158,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     expect(waited).toBeLessThan(4000)
   })
 
-  test('turns that are newer than the session they were read after report no end before the resolved actions', async () => {
+  test('turns that were read after their session report no end before the resolved actions', async () => {
     await using rig = await Rig.open({ details, channels: ['stream'] })
     const { client, emulator, gateway } = rig
     const session = await client.start('call not_configured {}', 'say done')

@@ -55,7 +55,7 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     expect(metrics['text']).toContain('session_sidecar_webhook_subscription_active 0\n')
   })
 
-  test('the subscription is ended once webhooks are off, and made again when they are on', async () => {
+  test('the subscription is deleted when webhooks are turned off, and created again when they are on', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook', 'poll'] })
     const subscribed = () => rig.emulator.ledger().subscriptions.length
     expect(subscribed()).toBe(1)
@@ -137,7 +137,7 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
 
 describe.for(PROFILES)('deliveries (%s)', (details) => {
   // [fault webhook-3] [fault webhook-4]
-  test('forged, stale, truncated and wrongly timed deliveries are refused; several secrets are taken', async () => {
+  test('forged, stale, truncated and wrongly timed deliveries are refused; several secrets are accepted', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
     const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}
     expect(public_url).toBeDefined()

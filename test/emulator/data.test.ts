@@ -126,7 +126,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     expect((await second.call('GET', '/v1/sessions')).status).toBe(401)
   })
 
-  it('goes on where it was: the next event has the next seq, a paused workspace wakes, a deleted thing stays deleted', async () => {
+  it('continues where it was: the next event has the next seq, a paused workspace wakes, what was deleted stays deleted', async () => {
     const data = dataFile()
     const first = await open(profile, { data })
     const id = await first.session()
@@ -233,7 +233,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     expect(rowsOf((await second.call('GET', '/v1/sessions')).body)).toHaveLength(1)
   })
 
-  it('what is forgotten in memory leaves the file too, and bytes that nothing names any more', async () => {
+  it('what is removed from memory is removed from the file too, and so are bytes that nothing refers to', async () => {
     const data = dataFile()
     const limits = { events: 100 }
     const first = await open(profile, { data, limits })
@@ -449,7 +449,7 @@ describe('a data file that cannot be used', () => {
     },
   )
 
-  it('is let go of when the emulator cannot start for another reason', async () => {
+  it('is released when the emulator cannot start for another reason', async () => {
     const data = await used()
     const { emulator } = await open('a')
     const { hostname: host, port } = new URL(emulator.baseUrl)

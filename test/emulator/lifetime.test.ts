@@ -11,7 +11,7 @@ import { freePort } from '../support/listen.ts'
 import { Bench, open, PROFILES, until } from './support.ts'
 import { profileA } from '../../src/emulator/profile/a.ts'
 
-describe('the emulator as a thing that starts and ends', () => {
+describe('the start and the end of the emulator', () => {
   it('starts several at once, each on a port of its own, sharing nothing', async () => {
     const benches = await Promise.all(
       PROFILES.flatMap((profile) =>
@@ -93,7 +93,7 @@ describe('the emulator as a thing that starts and ends', () => {
     expect(stream.frames.filter(({ event }) => event === 'agent.message')).toHaveLength(20_000)
   })
 
-  it('forgets the oldest events past its bound, and says how many', async () => {
+  it('removes the oldest events over its limit, and reports how many', async () => {
     const bench = await open('a', { limits: { events: 1000 } })
     const id = await bench.session()
     await bench.send(id, 'burst 3000 10')
@@ -141,7 +141,7 @@ describe('the clock', () => {
   })
 })
 
-it('the log answers by seq, also after it forgot', () => {
+it('the log finds events by seq, also after it removed some', () => {
   const dropped: number[] = []
   const log = new EventLog(10, (first) => dropped.push(first))
   const event = { at: 0, type: 'x', sessionId: 's', turnId: null, payload: {} }

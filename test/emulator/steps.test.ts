@@ -151,7 +151,7 @@ describe('steps of a scenario', () => {
     expect(await answer('hi there')).toEqual(['pardon?'])
   })
 
-  it('the agent says back what is no step, and explains itself on "help"', async () => {
+  it('the agent repeats what is no step, and explains itself on "help"', async () => {
     const bench = await open('a')
     const id = await bench.session()
     await talk(bench, id, 'Good morning!')
@@ -252,7 +252,7 @@ const STEP_KEYS: Record<
 }
 
 describe.each(PROFILES)('what the agent and its workspace do, profile %s', (profile) => {
-  it('brings every event name about that the interface has', async () => {
+  it('causes every event name of the interface', async () => {
     const steps = [
       'think Hmm',
       'say Hello',

@@ -145,7 +145,7 @@ describe('limits', () => {
   })
 })
 
-describe('the look at the house', () => {
+describe('the checks of the house', () => {
   it('counts values, and no types, that a file exports', () => {
     const text = `export const { a, b: [c], ...d } = x, e = 1
       export function f(y: number): void

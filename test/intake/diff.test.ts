@@ -140,7 +140,7 @@ describe('a comparison', () => {
     expect(typesOf(before, session('working'), [turn('t', 'working')])).toEqual([])
   })
 
-  it('gives the same ids whichever channel made it look', () => {
+  it('gives the same ids, whichever channel caused the read', () => {
     const look = {
       session: session('idle'),
       turns: [turn('t', 'completed', 'ready')],
@@ -175,14 +175,14 @@ describe('a comparison', () => {
     ])
   })
 
-  it('takes an unknown status without completed_at for a turn that goes on', () => {
+  it('treats a turn with an unknown status and no completed_at as running', () => {
     const before = known(session('working'), [turn('t', 'working')])
     expect(typesOf(before, session('working'), [turn('t', 'parked', null, { completed_at: null })])).toEqual(
       [],
     )
   })
 
-  it('takes an unknown status whose artifacts are looked after for the end of a turn', () => {
+  it('treats a turn with an unknown status and final artifacts as ended', () => {
     const before = known(session('working'), [turn('t', 'working')])
     const cancelled = turn('t', 'cancelled', 'ready', { completed_at: null })
     expect(typesOf(before, session('idle'), [cancelled])).toEqual([
@@ -192,7 +192,7 @@ describe('a comparison', () => {
     ])
   })
 
-  it('orders the facts of a turn that ended before the next began before it, and those of parallel turns by kind', () => {
+  it('orders the facts of consecutive turns one turn after the other, and those of parallel turns by kind', () => {
     const before = known(session('working', { required_actions: [{ ...action, turn_id: 't1' }] }), [
       turn('t1', 'working'),
     ])
@@ -220,7 +220,7 @@ describe('a comparison', () => {
     ])
   })
 
-  it('says once more that a session failed when its error is new, and nothing when only something else is', () => {
+  it('reports the failure of a session again if its error is new, and not if only something else is', () => {
     const before = known(session('failed'), [turn('t', 'failed', 'ready')])
     const again = (updated_at: number, created_at: number) => {
       const look = {
@@ -243,7 +243,7 @@ describe('a comparison', () => {
     expect([again(5000, 4000), again(4000, 4990)]).toEqual([[], []])
   })
 
-  it('takes no error for a failure unless the session failed before and now, and has one', () => {
+  it('reports another failure only of a session that failed before and now, and has a new error', () => {
     const again = (was: string, status: string, errorItem: JsonObject | null) => {
       const look = { ...looked(status, [], { updated_at: 5000 }), errorItem }
       return compare(known(session(was)), [], look, CONTEXT, new Map()).reading.facts.map(({ type }) => type)
@@ -322,10 +322,10 @@ describe('a comparison', () => {
     expect(compare(seen, [], look, connected, new Map()).waitUntil).toBeNull()
   })
 
-  describe('at the first look', () => {
+  describe('at the first read', () => {
     const first = { firstLook: true }
 
-    it('takes what rests as known', () => {
+    it('makes no facts about a session that is idle', () => {
       expect(
         typesOf(
           null,
@@ -336,7 +336,7 @@ describe('a comparison', () => {
       ).toEqual([])
     })
 
-    it('picks up what is not at rest, and leaves out the turns that were over', () => {
+    it('reports a session that is not idle, without the turns that had ended', () => {
       const old = turn('old', 'completed', 'ready', { created_at: 300, completed_at: 700 })
       const running = turn('new', 'working', null, { created_at: 800 })
       expect(typesOf(null, session('working', { updated_at: 900 }), [old, running], first)).toEqual([
@@ -386,7 +386,7 @@ describe('a comparison', () => {
     [false, 'idle', [], [turn('t', 'completed', 'pending')]],
     [false, 'failed', [], [turn('t', 'working')]],
   ])(
-    'finds at rest (%s) a session that is %s with the actions %j and the turns %j',
+    'idle is %s for a session that is %s, with the actions %j and the turns %j',
     (atRest, status, actions, turns) => {
       const look = looked(status, turns, { required_actions: actions })
       expect(compare(null, [], look, CONTEXT, new Map()).reading.atRest).toBe(atRest)
@@ -423,7 +423,7 @@ describe('a comparison', () => {
     )
   })
 
-  it('takes a turn that two pages of a list have for one', () => {
+  it('treats a turn that is on two pages of a list as one', () => {
     const twice = [turn('t', 'working'), turn('t', 'completed', 'ready')]
     const { facts } = compare(
       known(session('working')),
@@ -435,7 +435,7 @@ describe('a comparison', () => {
     expect(facts.map(({ type }) => type)).toEqual(['turn.started', 'turn.completed', 'turn.settled'])
   })
 
-  it('remembers every turn that it read, with when its end was first read, and no turn that was settled', () => {
+  it('stores every turn that it read, with the time when its end was first read, but no settled turn', () => {
     const settled = turn('old', 'completed', 'ready')
     const before = known(session('working'), [settled, turn('t', 'working'), turn('u', 'working')])
     const now = [
@@ -456,7 +456,7 @@ describe('a comparison', () => {
     expect(collecting(turns)).toEqual(['t'])
   })
 
-  it('goes on collecting the artifacts of a turn that was not read again', () => {
+  it('continues to wait for the artifacts of a turn that was not read again', () => {
     const before = known(session('working'), [
       turn('pending', 'completed', 'pending'),
       turn('ready', 'completed', 'ready'),
@@ -486,7 +486,7 @@ describe('a comparison', () => {
 
   // Found by the simulation: the end was reported once more, after it had been delivered and
   // pruned.
-  it('keeps the end of a turn that a reading which hung shows as going on', () => {
+  it('keeps the end of a turn that a delayed read shows as running', () => {
     const before = known(session('working'), [turn('t', 'completed', 'pending')])
     const { turns, reading } = compare(
       before,
@@ -498,7 +498,7 @@ describe('a comparison', () => {
     expect([reading.facts, reading.turns, collecting(turns)]).toEqual([[], [], ['t']])
   })
 
-  it('reports a turn that was only known by its frames as a new one', () => {
+  it('reports a turn that was known only by its frames as new', () => {
     const placeholder = { ...knownTurn(turn('t', 'working')), read: false, endedFrameAt: 4000 }
     const { reading } = compare(
       null,
@@ -524,14 +524,14 @@ describe('a comparison', () => {
     [true, null, 900, 900],
     [false, 400, 900, 0],
   ])(
-    'at the first look (%s) takes what a session made at %s and changed at %s shows up to %s as there before us',
+    'at the first read (%s) of a session created at %s and changed at %s, what it shows until %s counts as old',
     (firstLook, created_at, updated_at, baseline) => {
       const one = session('idle', { created_at, updated_at })
       expect(baselineOf(one, { firstLook, startedAt: 1000 })).toBe(baseline)
     },
   )
 
-  it('takes on a call of a tool that we run, and of no other', () => {
+  it('accepts a call of a tool of ours, and of no other', () => {
     const other = { ...action, call_id: 'd', name: 'not_configured' }
     const approval = { ...action, call_id: 'e', type: 'approval' }
     const now = session('requires_action', { required_actions: [action, other, approval] })

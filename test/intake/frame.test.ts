@@ -36,7 +36,7 @@ describe('a frame of the stream', () => {
   })
 
   it.each(['7 ', 'nö', '7\u2028', 'x'.repeat(257)])(
-    'with the id %j is kept aside: it could not be sent back as a cursor',
+    'with the id %j goes into quarantine: it could not be sent back as a cursor',
     (id) => {
       expect(readFrame(frame({ type: 'x', seq: 7, payload: {} }, id), AT)).toEqual({
         kind: 'unreadable',
@@ -61,7 +61,7 @@ describe('a frame of the stream', () => {
     expect(readFrame(frame(text, '9007199254740993'), AT)).toMatchObject({ seq: '9007199254740993' })
   })
 
-  it('is transient without a seq: nothing to keep, nothing to look at', () => {
+  it('is transient without a seq: nothing is stored, and nothing is read', () => {
     const read = readFrame(
       frame({ type: 'agent.text', seq: null, session_id: 's', payload: { delta: 'a' } }),
       AT,
@@ -167,7 +167,7 @@ describe('a frame of the stream', () => {
     expect(readFrame(frame({ type, session_id: 's', payload: {} }, '3'), AT)).toMatchObject({ hints: [] })
   })
 
-  it('claims nothing about a turn or a call that it does not name', () => {
+  it('announces nothing about a turn or a call that it does not name', () => {
     for (const type of ['turn.ended', 'tool.required']) {
       const [hint] = (readFrame(frame({ type, session_id: 's' }, '3'), AT) as { hints: Hint[] }).hints
       expect(hint).not.toHaveProperty('subject')
@@ -187,7 +187,7 @@ describe('a frame of the stream', () => {
     })
   })
 
-  it('of an unknown name is kept and makes us look', () => {
+  it('with an unknown name is stored and causes a read', () => {
     const read = readFrame(frame({ type: 'agent.dreamt', seq: 3, session_id: 's', payload: {} }, '3'), AT)
     expect(read).toMatchObject({
       kind: 'fact',
@@ -216,7 +216,7 @@ describe('a frame of the stream', () => {
     })
   })
 
-  it('that nests deeper than it could be written again is kept aside; brackets in a text are no depth', () => {
+  it('that nests too deep to be written again goes into quarantine; brackets in a text do not count', () => {
     const nested = (levels: number, more = ''): string =>
       `{"type":"x","session_id":"s1","payload":{"a":${'['.repeat(levels)}${more}${']'.repeat(levels)}}}`
     expect(readFrame(frame(nested(20_000), '7'), AT)).toEqual({

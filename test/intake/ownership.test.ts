@@ -115,7 +115,7 @@ it('reads a session with held frames without a hint, and hints about a foreign o
   expect(await store.hints.nextDue()).toBeNull()
 })
 
-it('leaves out what came before a session was ours, unless the service counts anew', async () => {
+it('leaves out what came before a session was ours, unless the service restarts its seq', async () => {
   const { store, commit, frames } = world()
   await commit({ owners: [{ sessionId: 's', owner: 'foreign', at: 1 }] })
   await frames(1, 9, 's')
@@ -135,7 +135,7 @@ it.each([
   ['frames', 10_000, '{}'],
   ['characters', 17, `"${'x'.repeat(1024 * 1024)}"`],
 ])(
-  'does not read the stream on at so many %s, asks for the list, and goes on when they are read',
+  'stops reading the stream at the limit of %s, requests the list, and continues when they are read',
   async (_, many, body) => {
     const { ownership, frames, batches, commit, log, signal } = world()
     const step = Math.min(1000, many)
@@ -156,7 +156,7 @@ it.each([
   },
 )
 
-it('lets a connection go that ends while frames wait for room', async () => {
+it('releases a connection that ends while frames wait for room', async () => {
   const { ownership, frames } = world()
   await frames(1, 10_000, 's')
   const connection = new AbortController()

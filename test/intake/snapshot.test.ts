@@ -341,10 +341,13 @@ it.each([
   { what: 'left the scope', isOurs: false, later: false, updatedAt: 2 },
   { what: 'is to be read again since', isOurs: true, later: true, updatedAt: 2 },
   { what: 'is known to be newer', isOurs: true, later: false, updatedAt: 1 },
-])('and none of a session that $what', async ({ isOurs, later, updatedAt }) => {
-  const { clock, taken, answer, hinted } = openPrefetch({ isOurs })
-  if (later) hinted(300)
-  answer(sessionIs('requires_action', updatedAt))
-  await clock.settle()
-  expect(taken).toEqual([])
-})
+])(
+  'a read that begins with its hint takes no calls of a session that $what',
+  async ({ isOurs, later, updatedAt }) => {
+    const { clock, taken, answer, hinted } = openPrefetch({ isOurs })
+    if (later) hinted(300)
+    answer(sessionIs('requires_action', updatedAt))
+    await clock.settle()
+    expect(taken).toEqual([])
+  },
+)

@@ -165,7 +165,7 @@ it('a Standard Schema says itself what it accepts', () => {
   })
 })
 
-it('run has the inferred arguments without a word', () => {
+it('run has the inferred arguments without an annotation', () => {
   tool({
     name: 'lookup_order',
     description: 'Finds an order by its id',

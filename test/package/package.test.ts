@@ -126,22 +126,26 @@ test('the documents make the package under the name that it has, and install wha
   expect(installed).toContain('@types/node')
 })
 
-test('a program that uses every face of it type-checks, and then runs', { timeout: LONG }, async () => {
-  const { folder } = packed
-  writeFileSync(path.join(folder, 'package.json'), '{"type":"module","private":true}')
-  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER))
-  writeFileSync(path.join(folder, 'program.ts'), PROGRAM)
-  expect(await compile(folder)).toBe('')
-  const { stdout } = await run(process.execPath, ['out/program.js', folder], { cwd: folder })
-  expect(JSON.parse(stdout)).toEqual({
-    names: ['lookup'],
-    events: ['turn.settled'],
-    rejected: 'CallbackRejected: a webhook header is missing',
-    title: 'packed',
-    said: 'Hello',
-    code: 'not_found',
-  })
-})
+test(
+  'a program that uses every entry point of it type-checks, and then runs',
+  { timeout: LONG },
+  async () => {
+    const { folder } = packed
+    writeFileSync(path.join(folder, 'package.json'), '{"type":"module","private":true}')
+    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER))
+    writeFileSync(path.join(folder, 'program.ts'), PROGRAM)
+    expect(await compile(folder)).toBe('')
+    const { stdout } = await run(process.execPath, ['out/program.js', folder], { cwd: folder })
+    expect(JSON.parse(stdout)).toEqual({
+      names: ['lookup'],
+      events: ['turn.settled'],
+      rejected: 'CallbackRejected: a webhook header is missing',
+      title: 'packed',
+      said: 'Hello',
+      code: 'not_found',
+    })
+  },
+)
 
 /** What the compiler says of the project in a folder, a line each. */
 async function compile(folder: string): Promise<string> {

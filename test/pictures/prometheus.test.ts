@@ -14,7 +14,7 @@ describe.skipIf(binaries === null)('Prometheus', () => {
     expect(stdout).toContain('SUCCESS')
   })
 
-  test('scrapes a sidecar and understands every picture of it', { timeout: FETCH }, async () => {
+  test('scrapes a sidecar and can parse every page of it', { timeout: FETCH }, async () => {
     await using rig = await Rig.open({
       handlers: (app) => [
         { name: 'app', url: app.handlerUrl('app') },

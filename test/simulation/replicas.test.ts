@@ -211,7 +211,7 @@ it('an epoch is given once', async () => {
   }
 })
 
-it('a commit wakes the owner, and a wake that is lost is found with the next look', async () => {
+it('a commit wakes the owner, and the next poll makes up for a lost wake', async () => {
   const { start, pass, settle, faults } = house()
   const [first, second] = [await start(), await start()]
   await pass(5000)
@@ -236,7 +236,7 @@ it('a commit wakes the owner, and a wake that is lost is found with the next loo
   expect(await settle(second.store.hints.claim(10))).toMatchObject([{ sessionId: session }])
 })
 
-it('a process that has left the store hears of nothing, and its writes are refused as closed', async () => {
+it('a process that has left the store gets no wakes, and its writes are refused as closed', async () => {
   const { start, pass, settle, faults } = house()
   const [first, second] = [await start(), await start()]
   await pass(5000)

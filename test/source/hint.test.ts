@@ -67,7 +67,7 @@ describe('the body of a webhook', () => {
     expect(readWebhook(null, AT).hint.scope).toBe('session')
   })
 
-  it('with a name that does not exist yet still makes us look at its session', () => {
+  it('with a name that does not exist yet still causes a read of its session', () => {
     const { hint } = readWebhook({ type: 'session.dreaming', data: { session_id: 's' } }, AT)
     expect(hint).toMatchObject({ sessionId: 's', scope: 'turns' })
   })
@@ -79,7 +79,7 @@ describe('the body of a webhook', () => {
     },
   )
 
-  it('never throws and always hints, whatever comes', () => {
+  it('never throws and always makes a hint, whatever comes', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 8 }), (body) => {
         expect(readWebhook(body, AT).hint.channel).toBe('webhook')

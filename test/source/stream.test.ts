@@ -117,7 +117,7 @@ describe('following the stream', () => {
   })
 
   // [fault stream-2]
-  it('takes frames from before the cursor once more, says so once, and delivers none twice', async () => {
+  it('accepts frames from before the cursor again, logs it once, and delivers none twice', async () => {
     const world = streamWorld()
     await world.start()
     world.last().send([1, 2, 3].map((seq) => frame(seq)).join(''))
@@ -139,7 +139,7 @@ describe('following the stream', () => {
     expect(hints.filter(({ sessionId }) => sessionId !== null)).toHaveLength(1)
   })
 
-  it('asks for a sweep on each connection but those that go on with a stopped replay', async () => {
+  it('asks for a sweep on each connection, except those that continue a stopped replay', async () => {
     const world = streamWorld()
     const sweeps = () =>
       world.batches.flatMap(({ hints }) => hints ?? []).filter(({ sessionId }) => sessionId === null)
@@ -217,7 +217,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-5]
-  it('after the service hung up on a reader that was behind goes on at the last commit', async () => {
+  it('after the service closed the connection of a slow reader continues at the last commit', async () => {
     const world = streamWorld()
     await world.start()
     world.last().send(frame(1))
@@ -246,7 +246,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-10]
-  it('after a line without end goes on at the last commit, and counts the cut', async () => {
+  it('after a line without end continues at the last commit, and counts the cut', async () => {
     const world = streamWorld()
     await world.start()
     world.last().send(`${frame(1)}data: `)

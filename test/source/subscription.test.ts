@@ -106,7 +106,7 @@ describe('the subscription keeper', () => {
     expect(held.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
   })
 
-  it('ends its own of an earlier address, whose secret stays good for what is under way', async () => {
+  it('deletes its own of an earlier address, and accepts its secret for deliveries under way', async () => {
     const held = world()
     held.subscriptions = [theirs({ id: 'wh_other', url: 'https://elsewhere.example.com' })]
     const before = held.make('https://old.example.com/webhooks')
@@ -119,7 +119,7 @@ describe('the subscription keeper', () => {
     expect(keeper.secrets.current).toEqual(['secret-2', 'secret-1'])
   })
 
-  it('has everything read after its first subscription, too, which may come long after the first look', async () => {
+  it('requests a full read after its first subscription too, which may come long after the start', async () => {
     const held = world()
     held.refusal = refused(503, 'directory_unavailable', 120_000)
     await held.make().start()
@@ -129,7 +129,7 @@ describe('the subscription keeper', () => {
     expect(held.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
   })
 
-  it('subscribes anew when the wish to have everything read could not be stored', async () => {
+  it('subscribes again when the request for a full read could not be stored', async () => {
     const held = world()
     held.storeFails = true
     const keeper = held.make()
@@ -149,7 +149,7 @@ describe('the subscription keeper', () => {
     ],
     ['gone', (held: ReturnType<typeof world>) => (held.subscriptions = [])],
   ])(
-    'notices within a sweep that it is %s, makes it anew, has everything read, and keeps the old secret for a while',
+    'notices within a sweep that it is %s, creates it again, requests a full read, and keeps the old secret for a while',
     async (_, harm) => {
       const held = world()
       const keeper = held.make()
@@ -179,7 +179,7 @@ describe('the subscription keeper', () => {
     expect(keeper.secrets.current).toEqual(['secret-2'])
   })
 
-  it('replaces that of another deployment with its address twice an hour, then leaves it and says so', async () => {
+  it('replaces that of another deployment with its address twice an hour, then leaves and reports it', async () => {
     const held = world()
     const rival = (id: string) => (held.subscriptions = [theirs({ id })])
     rival('wh_rival_1')

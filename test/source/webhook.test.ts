@@ -110,7 +110,7 @@ describe('the webhook receiver', () => {
     ['six minutes ahead', 360_000, 'stale'],
     ['five minutes old', -300_000, 'accepted'],
     ['five minutes ahead', 300_000, 'accepted'],
-  ])('takes or leaves a timestamp %s', async (_, off, outcome) => {
+  ])('treats a timestamp %s as %3$s', async (_, off, outcome) => {
     const world = open()
     expect((await world.deliver({ timestamp: String(world.clock.now() + off) })).outcome).toBe(outcome)
   })
@@ -158,7 +158,7 @@ describe('the webhook receiver', () => {
   })
 
   // [fault webhook-9] [fault process-6]
-  it('answers 503 when the hint cannot be stored, to copies too, and takes the next try', async () => {
+  it('answers 503 when the hint cannot be stored, to copies too, and accepts the next try', async () => {
     const world = open()
     const { store } = world
     world.store = () => Promise.reject(new StoreError('full'))
@@ -223,7 +223,7 @@ describe('the webhook receiver', () => {
   })
 
   // [fault webhook-6]
-  it('takes the old and the new secret while they rotate, and no other after', async () => {
+  it('accepts the old and the new secret while they rotate, and afterwards only the new one', async () => {
     const world = open(['new', 'old'])
     expect((await world.deliver({ secret: 'old' })).status).toBe(200)
     expect((await world.deliver({ secret: 'new' })).status).toBe(200)

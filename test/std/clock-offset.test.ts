@@ -72,7 +72,7 @@ test('is unknown until an answer has a time, and then uncertain by its latency a
   expect(offset.open).toBe(1250)
 })
 
-test('a service that is slow to answer does not make its clock late, nor us deadlines that are over', () => {
+test('a slow answer makes neither the clock of the service late nor a deadline over', () => {
   // It says what time it is when it answers.
   expect(after([90_000 + 20_000, 0, 20_010]).from(CLOCK)).toBe(90_740)
   expect(after([90_000 + 20_000, 0, 20_010], [90_000 + 21_000, 21_000, 21_010]).from(CLOCK)).toBe(90_495)
@@ -96,6 +96,6 @@ test.each([
     [1000, 0, 0],
     [0, 0, 0],
   ],
-] as const)('answers that just agree, %j and %j, leave one time open', (first, second) => {
+] as const)('two answers that just agree, %j and %j, leave exactly one possible time', (first, second) => {
   expect(after(first, second).from(CLOCK)).toBe(1000)
 })

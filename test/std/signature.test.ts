@@ -59,7 +59,7 @@ describe('a webhook of the service', () => {
     )
   })
 
-  it('keeps apart as many secrets as are ever used', () => {
+  it('distinguishes as many secrets as are ever used', () => {
     const secrets = Array.from({ length: 200 }, (_, index) => `secret ${index}`)
     const signatures = secrets.map((secret) => signServiceWebhook(secret, AT, BODY))
     expect(new Set(signatures).size).toBe(200)
@@ -200,7 +200,7 @@ describe('a callback', () => {
   })
 })
 
-it('two secrets are the same only when all of them is', () => {
+it('two secrets are equal only if they are equal as a whole', () => {
   assert(
     property(string(), string(), (one, more) => {
       expect(sameSecret(one, one)).toBe(true)

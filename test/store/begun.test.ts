@@ -56,7 +56,7 @@ describe('an attempt that is under way', () => {
     }
   })
 
-  it('is an attempt without an answer for the next process, and counts for the number alone', async () => {
+  it('is an attempt without an answer for the next process, and only raises the number of the next', async () => {
     const { path, store, clock, lane, pos } = await begunWorld()
     store.lanes.begin(lane, [pos])
     const at = clock.now()

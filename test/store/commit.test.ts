@@ -42,7 +42,7 @@ describe('a commit', () => {
   })
 
   it.file(
-    'of a call comes in the same turn of the event loop; right after another one, in the next',
+    'of a call is made in the same turn of the event loop; directly after another commit, in the next',
     async () => {
       const { store, clock } = await openStore({ path: join(folder(), 'sidecar.db') })
       await clock.advance(1)
@@ -76,7 +76,7 @@ describe('a commit', () => {
   })
 
   // Each write waited for it in turn, five seconds, in which nothing else was done in this process.
-  it('waits no longer than the least patient of those that share it', async () => {
+  it('waits no longer than the shortest wait of those that share it', async () => {
     const { store, clock } = await openStore()
     const written: string[] = []
     void store.log.commit({ facts: [frameFact(1)] }, 50).then(() => written.push('patient'))

@@ -15,7 +15,7 @@ class Slow extends VirtualClock {
   }
 }
 
-it('counts that take long are made for a twentieth of the time at most, the others anew each time', async () => {
+it('slow counts take a twentieth of the time at most; fast counts are made each time', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store, clock: virtual } = await openStore({ path })
   const db = new Database(path, { readonly: true })

@@ -147,7 +147,7 @@ class Crash implements Command {
 
 const session = fc.constantFrom(...SESSIONS)
 
-it('lanes never lose or reorder a fact, whatever is committed, claimed, settled, released, pruned and crashed', async () => {
+it('lanes never lose or reorder a fact, whatever is committed, claimed, acknowledged, released, pruned and crashed', async () => {
   const commands = fc.commands(
     [
       fc.array(session, { minLength: 1, maxLength: 6 }).map((sessions) => new Commit(sessions)),

@@ -26,7 +26,7 @@ describe('a lane', () => {
     expect([one.lanes[0]?.claimed, two.lanes[0]?.claimed]).toEqual([true, false])
   })
 
-  it('gives its facts in the order of the log, from any place, a few or as many characters as asked', async () => {
+  it('gives its facts in the order of the log, from any position, by number or by characters', async () => {
     const { store } = await openStore()
     const { lanes, facts } = await store.log.commit({ facts: [3, 1, 2].map((seq) => frameFact(seq)) })
     const lane = lanes[0]?.lane as Lane

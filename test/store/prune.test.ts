@@ -87,7 +87,7 @@ describe('retention', () => {
     expect(lanes.flatMap(({ deliveries }) => deliveries.map(({ fact }) => fact.seq))).toEqual(['4'])
   })
 
-  it('never gives a place in the log twice', async () => {
+  it('never gives a position in the log twice', async () => {
     const { store } = await openStore({}, [])
     const { facts } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
     await store.log.prune(-1)

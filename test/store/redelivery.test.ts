@@ -29,7 +29,7 @@ describe('dead letters', () => {
   it.each([
     { name: 'in their order', ordered: true, lanes: ['1,2', '3'] },
     { name: 'each for itself where none is wanted', ordered: false, lanes: ['1', '2', '3'] },
-  ])('come back $name, their attempts anew', async ({ ordered, lanes: expected }) => {
+  ])('are redelivered $name, with new attempts', async ({ ordered, lanes: expected }) => {
     const { store } = await deadLettered(ordered)
     expect(await store.operator.retry({ dryRun: true })).toEqual({ count: 3 })
     expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([])
@@ -41,7 +41,7 @@ describe('dead letters', () => {
     expect(await store.operator.retry({})).toEqual({ count: 0 })
   })
 
-  it('come back by handler, by time, and by id alone', async () => {
+  it('are selected by handler, by time, or by id', async () => {
     const { store, clock } = await deadLettered()
     const dry = (selection: object) => store.operator.retry({ dryRun: true, ...selection })
     expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
@@ -56,7 +56,7 @@ describe('dead letters', () => {
     expect(seqs(await read(store, lane))).toEqual(['3'])
   })
 
-  it('find a lane again when pruning took theirs', async () => {
+  it('get a new lane if pruning removed theirs', async () => {
     const { store } = await deadLettered()
     await store.log.prune(1)
     expect(await store.operator.retry({})).toEqual({ count: 3 })
@@ -65,7 +65,7 @@ describe('dead letters', () => {
 })
 
 describe('a replay', () => {
-  it('hands one handler past facts again, those it wants, from a place, a seq or a time', async () => {
+  it('delivers past facts again to one handler that selects them, from a position, a seq or a time', async () => {
     const { store } = await openStore({}, [everything('app')])
     const facts = [
       frameFact(10, 'ses_1', { at: 1000 }),
@@ -90,7 +90,7 @@ describe('a replay', () => {
   })
 })
 
-describe('much to be delivered again', () => {
+describe('a large redelivery', () => {
   const MANY = 1700
 
   /** More dead letters, of a few sessions, than one transaction makes pending. */
@@ -109,7 +109,7 @@ describe('much to be delivered again', () => {
   it.each([
     { name: 'dead letters', deliver: (store: Store) => store.operator.retry({}) },
     { name: 'a replay', deliver: (store: Store) => store.operator.replay('app', { at: 0 }) },
-  ])('lets other lanes go first, and is delivered complete and in order ($name)', async ({ deliver }) => {
+  ])('lets other lanes go first, and is complete and in order ($name)', async ({ deliver }) => {
     const { store } = await many()
     const ends: string[] = []
     const [{ count }] = await Promise.all([

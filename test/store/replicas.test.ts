@@ -98,7 +98,7 @@ const hint = (sessionId: string | null, more: Partial<Hint> = {}): Hint => ({
 })
 
 describe('shards', () => {
-  it('spread evenly over those that live: 64; 32/32; 22/22/20; and back when one leaves', async () => {
+  it('spread evenly over the live processes: 64; 32/32; 22/22/20; and back when one leaves', async () => {
     const url = await createDatabase()
     const first = await replica(url)
     expect(first.owned.size).toBe(SHARDS)
@@ -145,7 +145,7 @@ describe('shards', () => {
     expect(other.lost).toEqual([])
   })
 
-  it('and the lead go when one leaves that is busy still, except those that are in flight', async () => {
+  it('and the lead are given up by a busy process that leaves, except shards with work in flight', async () => {
     const url = await createDatabase()
     const first = await replica(url)
     const second = await replica(url)
@@ -160,7 +160,7 @@ describe('shards', () => {
     expect([...first.owned]).toEqual([shardOf(session)])
   })
 
-  it('come as what is in flight ends, and nothing is claimed by two', async () => {
+  it('arrive as the work in flight ends, and nothing is claimed by two', async () => {
     const url = await createDatabase()
     const first = await replica(url)
     const { lanes } = await first.store.log.commit({
@@ -351,7 +351,7 @@ describe('a takeover', () => {
     expect((await living.store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   })
 
-  it('is of no process that was unreachable as long as we were: a failover of the database ends none of them', async () => {
+  it('takes nothing from a process that was unreachable as long as we were: a failover of the database ends none of them', async () => {
     const clock = new VirtualClock()
     const fenced: string[] = []
     let unreachable = false
@@ -576,7 +576,7 @@ describe('wakes', () => {
     expect(second.wakes.some(({ topics }) => topics.has('lanes') && topics.size < 6)).toBe(true)
   })
 
-  it('that are lost cost a second: a look finds what they would have reported', async () => {
+  it('that are lost cost a second: a poll finds what they would have reported', async () => {
     const url = await createDatabase()
     const wire = await Wire.to(url)
     wire.onRequest = (bytes) => (bytes.includes('LISTEN') ? 'cut' : 'pass')

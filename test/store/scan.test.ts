@@ -41,7 +41,7 @@ it.each(['asc', 'desc'] as const)(
   },
 )
 
-it.file('lets others go first again and again while it looks through a long log', async () => {
+it.file('yields to other work again and again while it searches a long log', async () => {
   const { read, soon } = await longLog()
   expect((await read.facts({ limit: 2, order: 'desc', type: 'agent.none' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)
@@ -55,7 +55,7 @@ it('answers at once where the newest facts are of the type that is asked for', a
   expect(soon).not.toHaveBeenCalled()
 })
 
-it('finds all deliveries of a handler that wants little, a page at a time, the newest first', async () => {
+it('finds all deliveries of a handler that selects few facts, a page at a time, the newest first', async () => {
   const { read, facts } = await longLog()
   const found: { id: string; factId: string }[] = []
   for (;;) {
@@ -71,7 +71,7 @@ it('finds all deliveries of a handler that wants little, a page at a time, the n
   expect(first?.factId).toBe(rare[0])
 })
 
-it.file('lets others go first while it searches for dead deliveries and finds none', async () => {
+it.file('yields to other work while it searches for dead deliveries and finds none', async () => {
   const { read, soon } = await longLog()
   expect((await read.deliveries({ limit: 2, status: 'dead' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)

@@ -52,7 +52,7 @@ async function release(store: Store, hint: HintedSession | undefined): Promise<v
 const room = (most: number): CallRoom => ({ others: most, of: () => most })
 
 describe('hints', () => {
-  it('of one session are one, with the earliest time, both wishes and the first of each channel', async () => {
+  it('of one session are merged: the earliest time, the wider scope and the first of each channel', async () => {
     const { store, clock } = await openStore()
     await store.log.commit({
       hints: [
@@ -219,7 +219,7 @@ describe('hints', () => {
     expect(await store.hints.nextDue()).toBe(2000)
   })
 
-  it('for a sweep stay when another wish came meanwhile', async () => {
+  it('for a sweep stay when another hint came meanwhile', async () => {
     const { store } = await openStore()
     await store.log.commit({ hints: [hint({ sessionId: null })] })
     const [first] = await store.hints.claim(1)
@@ -230,7 +230,7 @@ describe('hints', () => {
     expect(await store.hints.nextDue()).toBeNull()
   })
 
-  it('for a whole sweep is not wished for again by small ones that come meanwhile', async () => {
+  it('for a complete sweep are not repeated by smaller ones that come meanwhile', async () => {
     const { store } = await openStore()
     const claimed = async () => (await store.hints.claim(1))[0]
     await store.log.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
@@ -244,7 +244,7 @@ describe('hints', () => {
     expect(await claimed()).toMatchObject({ scope: 'turns' })
   })
 
-  it('can be wished for later by the reading itself', async () => {
+  it('can be requested for later by the reading itself', async () => {
     const { store, clock } = await openStore()
     await store.log.commit({
       readings: [reading(null, { hint: { claim: null, lookAfter: 700.5, scope: 'artifacts' } })],
@@ -443,7 +443,7 @@ describe('the ledger of calls', () => {
 })
 
 describe('the rest of the store', () => {
-  it('keeps what cannot be read, and lets the oldest go at a thousand', async () => {
+  it('keeps what cannot be read, and removes the oldest at a thousand', async () => {
     const path = join(folder(), 'store.db')
     const { store } = await openStore({ path })
     const bytes = 'x'.repeat(1000)
@@ -510,7 +510,7 @@ describe('the count of sessions', () => {
     }
   })
 
-  it.file('begins right in a store of the version before', async () => {
+  it.file('is correct in a store of the version before', async () => {
     const path = join(folder(), 'store.db')
     const db = new Database(path)
     migrate(db, 3)
@@ -529,7 +529,7 @@ describe('actions', () => {
       opened: [readAction({ type: 'function_call', call_id: 'call_1', turn_id: turnId, name: 'lookup' })],
     })
 
-  it('that come back say nothing, and those with the id of another say so', async () => {
+  it('that return are not logged, and those with the id of another action are', async () => {
     const { store, log } = await openStore()
     const twins = () => log.lines.filter(({ message }) => message.includes('the id of an earlier one'))
     await store.log.commit({ readings: [opened('ses_1', 'trn_1')] })

@@ -38,7 +38,7 @@ it('what was due before a restart is due after it, also when the wall clock was 
   expectAbout(await later.store.hints.nextDue(), isPostgres() ? HOUR : HOUR - 100)
 })
 
-it('artifacts are awaited no more eagerly after the wall clock was set back', async () => {
+it('artifacts are not read more often after the wall clock was set back', async () => {
   const place = { path: join(folder(), 'sidecar.db'), dueBy: 'database' } as const
   const before = await openStore({ ...place, clock: new VirtualClock(NOON) })
   const warn = () => undefined
@@ -96,7 +96,7 @@ it.file('a restart after an hour does not change due times', async () => {
 })
 
 it.file(
-  'a store that cannot be brought to a clock that was set back is given back, to be opened later',
+  'a store that cannot be adjusted to a clock that was set back is released, and can be opened later',
   async () => {
     const path = join(folder(), 'sidecar.db')
     const before = await openStore({ path, clock: new VirtualClock(NOON) })

@@ -103,7 +103,7 @@ describe('a store that version 0.1.0 wrote', () => {
     expect(await world.store.calls.get('call_answered')).toMatchObject({ state: 'answered' })
   })
 
-  it('has its sessions read, and what was known and said of them is known still', async () => {
+  it('has its sessions read, and keeps what was known and reported of them', async () => {
     const { store, clock } = await openStore({ path: released() }, HANDLERS)
     await clock.advance(1000)
     const hints = await store.hints.claim(10)
@@ -117,7 +117,7 @@ describe('a store that version 0.1.0 wrote', () => {
 
 describe('an upgrade', () => {
   // A migration that fails is what a process that is killed in it leaves: SQLite rolls both back alike.
-  it('that does not come to its end leaves the version that was there, and is made by the next start', () => {
+  it('that is interrupted leaves the old version, and the next start makes it', () => {
     const db = new Database(released('schema-7'))
     const before = versionOf(db)
     expect(before).toBeLessThan(RELEASED - 1)

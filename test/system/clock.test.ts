@@ -9,7 +9,7 @@ describe('the clock', () => {
   afterEach(() => void vi.useRealTimers())
 
   // [fault process-8]
-  test('does not count on steadily when the wall clock is moved', () => {
+  test('does not jump when the wall clock is moved', () => {
     const before = clock.steady()
     vi.setSystemTime(Date.now() + 3_600_000)
     expect(clock.steady() - before).toBeLessThan(1000)

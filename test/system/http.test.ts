@@ -200,7 +200,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
       expect(await outcomes({ size: 2 })).toContain('reset')
     })
 
-    test('takes interim answers for no answer', async () => {
+    test('does not treat an interim answer as the answer', async () => {
       const url = await raw((socket) => {
         socket.once('data', () =>
           socket.write('HTTP/1.1 103 Early\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
@@ -290,7 +290,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
       expect(performance.now() - started).toBeGreaterThan(148)
     })
 
-    test('counts the wait for a connection, and frees its place for those behind', async () => {
+    test('includes the wait for a connection, and frees its slot for the requests behind it', async () => {
       let hang = true
       const pool = { size: 1 }
       const server = await serve(() => (hang ? null : {}))

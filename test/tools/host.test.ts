@@ -500,7 +500,7 @@ describe('an answer', () => {
     expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'refused' })
   })
 
-  it('waits as long as the service asks, and a refused look costs no reading', async () => {
+  it('waits as long as the service asks, and reads nothing before the next try', async () => {
     const world = toolWorld()
     const { reply } = world.service
     world.service.reply = (callId) => {
@@ -785,7 +785,7 @@ describe('stopping', () => {
     expect(await world.call()).toMatchObject({ state: 'finished' })
   })
 
-  it('does not begin a run that its grace is over for, and leaves no doubt about it', async () => {
+  it('does not begin a run after the grace of the stop, and does not mark it as uncertain', async () => {
     const world = toolWorld()
     const { promise: written, resolve: goOn } = Promise.withResolvers<void>()
     world.beforeStep = () => written

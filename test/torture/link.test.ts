@@ -103,14 +103,14 @@ describe('a line between two processes', () => {
     client = await open()
   })
 
-  test('knows when it was troubled', () => {
+  test('reports when it was disturbed', () => {
     const before = Date.now()
     expect(link.quiet(before - 1000, before)).toBe(true)
     link.strike('reset')
     expect(link.quiet(before - 1000, Date.now() + 1)).toBe(false)
   })
 
-  test('counts the connections that a stroke met', () => {
+  test('counts the connections that a fault met', () => {
     expect(STROKES.map((stroke) => link.strike(stroke))).toEqual(STROKES.map(() => 1))
   })
 })

@@ -49,14 +49,14 @@ export const FACE: readonly Mutant[] = [
     '',
   ),
   tested(
-    { file: NUMBERS, only: 'facts that are followed' },
+    { file: NUMBERS, only: 'followed facts' },
     'facts that are followed have no id',
     'cli/events.ts',
     'renderRows(added, columns, terminal)',
     'renderRows(added, columns.slice(0, -1), terminal)',
   ),
   tested(
-    { file: NUMBERS, only: 'counts its WAL' },
+    { file: NUMBERS, only: 'includes its WAL' },
     'the size of a store is that of its main file',
     'sidecar/store/sqlite/inspect.ts',
     'bytes: sizeOf(file) + sizeOf(`${file}-wal`)',
