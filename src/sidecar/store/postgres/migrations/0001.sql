@@ -1,5 +1,5 @@
 -- The tables of src/sidecar/store/sqlite/migrations, with what several replicas need: leases, shards, and positions that
--- become visible in order. Texts that are compared have the collation "C": the order is that of their bytes, on each server.
+-- become visible in order. Texts that are compared have the collation "C": each server orders them by their bytes.
 
 -- The processes. All leases of one are renewed together, on the database's clock. A row is fenced once another process took
 -- its leases over.
@@ -17,10 +17,10 @@ CREATE TABLE sidecar.replicas (
 ) WITH (fillfactor = 10);
 
 -- The number of the last transaction that a process committed: one whose COMMIT had no answer asks for it. The number of
--- PostgreSQL's own would not do: a server that crashes gives it again to another transaction.
+-- PostgreSQL's own number does not suffice: after a crash the server gives it to another transaction again.
 CREATE TABLE sidecar.commits (replica text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
 
--- Who works on the sessions of a shard; -1: the leader's. No row is deleted, and no epoch is given twice.
+-- The owner of each shard; the shard -1 is the leader's. No row is deleted, and no epoch is given twice.
 CREATE SEQUENCE sidecar.epochs AS bigint;
 CREATE TABLE sidecar.leases (
   shard  smallint PRIMARY KEY,
@@ -51,7 +51,7 @@ CREATE TABLE sidecar.facts (
   wanted       int NOT NULL DEFAULT 0          -- one bit for the number of each handler whose delivery has no row at first
 );
 CREATE INDEX facts_subject ON sidecar.facts (subject, pos) WHERE subject IS NOT NULL;
--- By the key of their lanes.
+-- The facts by the key of their lane.
 CREATE INDEX facts_session ON sidecar.facts ((coalesce(session_id, '')), pos);
 
 CREATE TABLE sidecar.handlers (
@@ -73,8 +73,8 @@ CREATE TABLE sidecar.lanes (
   UNIQUE (handler, key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 
--- Most deliveries end seconds after they began to be pending: a delivery has no row before its first outcome, so that its row
--- is written once. A row comes earlier where the fact alone does not say who wants it: for an unordered handler, and at a replay.
+-- Most deliveries are pending for seconds only: a delivery has no row before its first outcome, so that its row is written
+-- once. It has a row earlier where the fact alone does not show its handlers: for an unordered handler, and at a replay.
 CREATE TABLE sidecar.delivery_rows (
   fact_pos bigint NOT NULL,
   handler  int NOT NULL,
@@ -250,9 +250,9 @@ CREATE TABLE sidecar.held_frames (
 );
 CREATE INDEX held_frames_session ON sidecar.held_frames (session_id, pos);
 
--- First in each transaction that writes. Lock and check are two statements: the second sees what was committed while the
--- first waited. A takeover takes the same lock alone, so it waits for the transactions that were allowed before it. Those
--- that may add facts follow one another, whatever process they are of: no two of them wait for each other's rows.
+-- Called first in each transaction that writes. Lock and check are two statements: the second sees what was committed while
+-- the first waited. A takeover takes the same lock exclusively, so it waits for the transactions that were allowed before it.
+-- Transactions that may add facts run one after the other, in all processes: no two of them wait for each other's rows.
 CREATE FUNCTION sidecar.fence(me text, commit_number bigint, alone boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   over boolean;

@@ -116,7 +116,7 @@ CREATE TABLE actions (
 CREATE INDEX actions_open ON actions (session_id) WHERE resolved_at IS NULL;
 CREATE INDEX actions_session ON actions (session_id);
 
--- Dirty sessions, one row each however many hints; '' is the wish for a sweep.
+-- Sessions to read: one row each, for any number of hints; '' requests a sweep.
 CREATE TABLE hints (
   session_id   TEXT PRIMARY KEY,
   generation   INTEGER NOT NULL,

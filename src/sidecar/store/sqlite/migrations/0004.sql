@@ -1,7 +1,7 @@
--- How the last answer began that a handler gave when it did not take the fact.
+-- The first 1 KiB of the last failed response of the handler.
 ALTER TABLE deliveries ADD COLUMN answer TEXT;
 
--- How many sessions exist, by status: a scrape that counted them would take longer with each one ever seen.
+-- The number of sessions by status: counting them at each scrape would take longer with each session.
 CREATE TABLE session_counts (status TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO session_counts SELECT status, count(*) FROM sessions WHERE deleted_at IS NULL GROUP BY status;
 CREATE TRIGGER session_added AFTER INSERT ON sessions WHEN new.deleted_at IS NULL BEGIN

@@ -1,4 +1,4 @@
--- With a scope: whose each session is. Nothing is kept of a foreign one but its id.
+-- With a scope: the owner of each session. Of a foreign session only the id is stored.
 CREATE TABLE session_owners (
   session_id TEXT PRIMARY KEY,
   owner      TEXT NOT NULL,                   -- pending | ours | foreign | gone

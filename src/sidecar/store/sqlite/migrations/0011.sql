@@ -1,5 +1,5 @@
--- The facts of a session in order. In a burst each commit brings facts of many sessions, and an index on facts had it write a page
--- for each of them. So entries are added behind, many at a time (log.ts); the checkpoint says up to which position.
+-- The facts of a session in order. In a burst each commit has facts of many sessions: an index on facts would write a page
+-- for each session. So entries are added later, many at a time (log.ts), up to the position in the checkpoint.
 CREATE TABLE session_facts (
   session_id TEXT NOT NULL,
   pos        INTEGER NOT NULL,

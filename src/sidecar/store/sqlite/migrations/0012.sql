@@ -1,7 +1,7 @@
--- Most deliveries end seconds after they began to be pending. A row for each was written twice, and so was its entry in the
--- index of pending ones. Now a delivery of one of the newest facts has no row before its first outcome: `wanted` says which
--- handlers selected the fact, one bit for each number. Those that stay pending get their rows behind, many at a time
--- (lanes.ts); the checkpoint says up to which position every delivery has a row.
+-- Most deliveries are pending for seconds only. A row for each would be written twice, and its index entry too. So a delivery
+-- of one of the newest facts has no row before its first outcome: `wanted` has one bit for the number of each handler that
+-- selected the fact. Deliveries that stay pending get their rows later, many at a time (lanes.ts). Up to the position in the
+-- checkpoint every delivery has a row.
 ALTER TABLE facts ADD COLUMN wanted INTEGER;
 ALTER TABLE deliveries RENAME TO delivery_rows;
 INSERT OR REPLACE INTO checkpoints (name, value) SELECT 'delivery_rows', ifnull(max(pos), 0) FROM facts;
