@@ -229,7 +229,9 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       } else {
         store.lanes
           .release(extension.lane)
-          .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
+          .catch((error: unknown) =>
+            log.error({ err: messageOf(error) }, 'deliver: a lane could not be released'),
+          )
         if (health.state === 'down') pollLoop.wake()
       }
     },

@@ -132,7 +132,7 @@ export function createSubscriptionKeeper(options: {
     if (good === undefined) await subscribe()
     for (const { id, ...other } of listed) {
       if (other.url === url || !known.has(id)) continue
-      log.warn({ id, url: other.url }, 'webhooks: ending our subscription of an earlier address')
+      log.warn({ id, url: other.url }, 'webhooks: our subscription of an earlier address is deleted')
       await service.deleteWebhook(id)
     }
     await retire(good?.id ?? records[0]?.id)
@@ -219,12 +219,12 @@ export async function endSubscriptions(
     const listed = new Set((await service.listWebhooks()).map(({ id }) => id))
     for (const { id, url } of records) {
       if (listed.has(id)) {
-        log.warn({ id, url }, 'webhooks: they are off, so our subscription is ended')
+        log.warn({ id, url }, 'webhooks: they are turned off, so our subscription is deleted')
         await service.deleteWebhook(id)
       }
       await store.settings.forgetSubscription(id)
     }
   } catch (error) {
-    log.warn({ error: messageOf(error) }, 'webhooks: an earlier subscription could not be ended')
+    log.warn({ error: messageOf(error) }, 'webhooks: an earlier subscription could not be deleted')
   }
 }

@@ -42,13 +42,13 @@ export function stateMetrics(
   })
   meter.lowest(
     'required_action_oldest_timestamp_seconds',
-    'When the oldest action that waits was created. Absent when none waits.',
+    'When the oldest open action was created. Absent if none is open.',
     { type },
     async () => (await actions()).map(([type, { oldest }]) => [type, secondsOf(oldest)]),
   )
   meter.gauge(
     'artifact_oldest_pending_timestamp_seconds',
-    'When the oldest turn was created that is over but waits for artifacts. Absent if none.',
+    'When the oldest of the ended turns that wait for artifacts was created. Absent if none waits.',
     async () => secondsOf((await counts())?.artifactsPendingSince),
   )
   meter.gauge(
@@ -91,12 +91,12 @@ export function stateMetrics(
   )
   meter.gauge(
     'read_queue_depth',
-    'Sessions, and reads of the list of sessions, that a channel reported and that are pending.',
+    'Pending reads: of sessions that a channel reported, and of the list of sessions.',
     async () => (await counts())?.unread.count,
   )
   meter.gauge(
     'read_oldest_pending_timestamp_seconds',
-    'When a channel reported the oldest of these sessions and reads. Absent if there are none.',
+    'When a channel requested the oldest pending read. Absent if none is pending.',
     async () => secondsOf((await counts())?.unread.oldest),
   )
   meter.gauge('store_bytes', 'Size of the store.', async () => (await counts())?.bytes)
