@@ -7,7 +7,7 @@ import type { Intake } from './intake/commit.ts'
 import { forgetCursor } from './source/cursor.ts'
 import { checkpointIn } from './store/sqlite/inspect.ts'
 
-/** Whom the store heard, by `service.base_url`. */
+/** The service that the store follows, by `service.base_url`. */
 const HEARD = 'service'
 
 /** Whether a database is known to be of a sidecar that follows another service. */
@@ -47,10 +47,10 @@ const SCOPE = 'scope'
 const SESSIONS = 200
 
 /**
- * A scope that changed between two runs. What we know of a session decides at once whether it stays ours; one that was
- * foreign is known by its id alone, and the first list of this run decides. A crash in between starts over.
- * Only the leader decides.
- * @returns whether owners have to be looked at: without a scope, only as long as an earlier one left any.
+ * A scope that changed between two runs. The stored state of a session decides at once whether it stays ours. Of a session
+ * that was foreign only the id is known, so the first list of this run decides. After a crash in between, this starts again.
+ * Only the leader decides. @returns whether owners must be checked: without a scope, only while entries of an earlier scope
+ * are left.
  */
 export async function applyScope(
   store: Store,
@@ -77,7 +77,7 @@ export async function applyScope(
   return stranger !== undefined || frames > 0
 }
 
-/** @returns how many sessions are not ours any more. */
+/** @returns how many sessions are no longer ours. */
 async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<number> {
   let left = 0
   let ids = await store.resources.alive('', SESSIONS)
@@ -100,8 +100,8 @@ async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<num
 const TRANSCRIPT = 'transcript'
 
 /**
- * Frames and items have ids of their own. Changing between them starts a new transcript at this start, which repeats
- * nothing that was delivered.
+ * Frames and items have separate ids. A change between them starts a new transcript at this start, and repeats no delivered
+ * fact.
  */
 export async function markTranscript(store: Store, log: Log, source: 'stream' | 'items'): Promise<void> {
   const before = await store.settings.checkpoint(TRANSCRIPT)
@@ -120,8 +120,8 @@ const TOOLS = 'tools'
 const HINTS = 500
 
 /**
- * A session that waits for a call of a tool that is new here has not changed, so that nothing else would look at it: all
- * that are not at rest are read once.
+ * A session that waits for a call of a new tool has not changed, so nothing else would cause a read of it. All sessions that
+ * are not idle are read once.
  */
 export async function lookForNewTools(
   { store, intake, clock }: { store: Store; intake: Pick<Intake, 'hint'>; clock: Clock },

@@ -38,7 +38,7 @@ export function reportCommits(options: {
   }
 }
 
-/** Seconds from the moment that the resource gives for a state fact until we had it; null where it gives none. */
+/** Seconds from the time that the resource states for a state fact until we stored it; null if it states none. */
 function lagOf(fact: StoredFact, body: unknown, offset: number): number | null {
   if (!isObject(body)) return null
   const happened = happenedAt(fact.type, body)

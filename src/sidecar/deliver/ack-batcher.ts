@@ -4,28 +4,33 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import type { Store } from '../../core/store.ts'
 
-/** An ack waits so long to share a commit with others, milliseconds. A crash in between repeats the callback under its id. */
+/**
+ * An ack waits this long to share a commit with others, milliseconds. After a crash in between, the callback is repeated under
+ * its id.
+ */
 const PATIENCE = 50
-/** What the store refused is written again so much later, milliseconds. */
+/** Acks that the store refused are written again after this time, milliseconds. */
 const AGAIN = 1000
 
 /** Who waits for an ack to be durable. */
 export interface AckOwner {
-  /** Called once for each ack: it is durable, or we stop and it could not be written. */
+  /** Called once for each ack: it is durable, or the sidecar stops and the ack could not be written. */
   acknowledged(): void
 }
 
 /**
- * Writes the outcomes of attempts, many in one commit, in the order in which they became known. A disk without room: the
- * acks are kept and written when it takes them, and no callback goes out meanwhile, since its outcome could not be stored.
+ * Writes the outcomes of attempts, many in one commit, in the order in which they became known. If the disk is full, the acks
+ * are kept until they can be written. No callback is sent meanwhile, because its outcome could not be stored.
  */
 export interface AckBatcher {
   add(ack: Ack, owner: AckOwner): void
   /** The store refuses what we write. */
   readonly refused: boolean
-  /** Calls `run` once when the store accepts again, or when we stop. */
+  /** Calls `run` once, when the store accepts writes again or the sidecar stops. */
   onceAccepted(run: () => void): void
-  /** What could not be written is tried once more: else it is delivered again, under its id, after a start. */
+  /**
+   * Acks that could not be written are tried once more; otherwise the deliveries are repeated after a start, under their ids.
+   */
   stop(): void
 }
 
@@ -53,7 +58,7 @@ export function createAckBatcher(store: Pick<Store, 'log'>, clock: Clock, log: L
   }
 
   const put = async (batch: Batch): Promise<void> => {
-    /** What comes from here on is the next batch's. */
+    /** Acks from here on belong to the next batch. */
     const take = (): readonly Ack[] => {
       if (open === batch) open = { acks: [], owners: [] }
       return batch.acks

@@ -159,8 +159,8 @@ export class LaneRunner {
   }
 
   /**
-   * Its shard goes to another process, or this one stood still for so long that another may have it: the rest of the lane is
-   * sent by that one.
+   * The shard moves to another process, or this process was frozen so long that another may own it. The new owner sends the
+   * rest of the lane.
    */
   #isOthers(active: ActiveLane): boolean {
     const fact = active.first()?.fact

@@ -46,15 +46,15 @@ export class ActiveLane implements AckOwner {
   /** Acks that are not durable yet. */
   unacknowledged = 0
   state: LaneState = 'waiting'
-  /** When the store was last read from its start, on the steady clock. */
+  /** When the store was last read from the start of the lane, steady clock. */
   readAt = 0
-  /** When it got the slot that it has, on the steady clock. */
+  /** When it got its present slot, steady clock. */
   slotAt = 0
-  /** When it is due again, steady milliseconds; null while nothing holds it up. */
+  /** When it is due again, steady milliseconds; null if nothing delays it. */
   dueAt: number | null = null
-  /** It is tried although the handler is down, to find out whether it still is. */
+  /** It is tried although the handler is down, to find out whether it is up again. */
   probe = false
-  /** Of its session, where we had to look for it. */
+  /** The summary of its session, if it had to be read. */
   summary: SessionSummary | null = null
   readonly attempt = new AttemptUnderWay()
   /** Ends it. One function for all attempts of the lane. */
@@ -79,12 +79,12 @@ export class ActiveLane implements AckOwner {
     if (this.unacknowledged === 0) this.#onAcknowledged(this)
   }
 
-  /** Facts that were just committed into the lane. What the window has no room for is read from the store later. */
+  /** Adds facts that were just committed into the lane. Facts beyond the window are read from the store later. */
   extend(deliveries: readonly PendingDelivery[]): void {
     this.#missed = true
     if (!this.#complete) return
     for (const delivery of deliveries) {
-      // The commit is reported late, and the store was read meanwhile.
+      // The commit was reported late, and the store was read meanwhile.
       if (delivery.fact.pos <= this.#last) continue
       if (!this.#window.take(delivery)) {
         this.#complete = false
@@ -95,7 +95,7 @@ export class ActiveLane implements AckOwner {
     }
   }
 
-  /** Another process may have put facts into the lane: what is at hand is sent, and then the store is read on. */
+  /** Another process may have put facts into the lane: after the deliveries in memory, the store is read again. */
   miss(): void {
     this.#missed = true
     this.#complete = false
@@ -116,7 +116,10 @@ export class ActiveLane implements AckOwner {
     this.#last = last.fact.pos
   }
 
-  /** A read of the store begins: what is committed from here on may be missing in it. @returns the position to read after. */
+  /**
+   * A read of the store begins: facts that are committed from here on may be missing in it. @returns the position to read
+   * after.
+   */
   beginRead(): number {
     if (this.#stale) {
       this.clear()
@@ -136,7 +139,7 @@ export class ActiveLane implements AckOwner {
     return this.#stale
   }
 
-  /** Nothing at hand, and the store may hold more. */
+  /** Nothing is in memory, and the store may hold more. */
   get unread(): boolean {
     return this.#stale || (this.size === 0 && !this.#complete)
   }
@@ -168,9 +171,9 @@ export class ActiveLane implements AckOwner {
   }
 }
 
-/** Characters of facts that all lanes together keep at hand; what does not fit waits in the store. */
+/** Characters of facts that all lanes together keep in memory; further facts wait in the store. */
 const CHARACTERS = 16 * 1024 * 1024
-/** What a fact takes besides its body: its object, its ids, its place in a lane. */
+/** The memory of a fact besides its body: its object, its ids, its entry in a lane. */
 const EACH = 200
 
 /** The memory that committed facts may take on their way to handlers. */
@@ -196,7 +199,7 @@ export class MemoryWindow {
     return true
   }
 
-  /** For what a lane reads to go on: a bounded page, that must not wait for the other lanes. */
+  /** Counts what a lane reads from the store: one bounded page, which must not wait for other lanes. */
   force(delivery: PendingDelivery): void {
     this.#left -= sizeOf(delivery)
   }
@@ -206,7 +209,7 @@ export class MemoryWindow {
     if (this.#low !== null && this.taken <= this.#low.mark) this.#low.reached()
   }
 
-  /** Calls `reached` after each release that leaves at most `mark` characters; `null` ends that. One reader may watch. */
+  /** Calls `reached` after each release that leaves at most `mark` characters; `null` ends this. Only one reader may watch. */
   watch(low: { mark: number; reached: () => void } | null): void {
     this.#low = low
   }

@@ -4,7 +4,7 @@ import type { HandlerSpec } from '../../core/handler.ts'
 import type { Random } from '../../std/ports.ts'
 import type { Verdict } from './targets/verdict.ts'
 
-/** What follows from an attempt for the deliveries of its batch. */
+/** What an attempt means for the deliveries of its batch. */
 export type Decision =
   | { kind: 'delivered' }
   | { kind: 'dead' }
@@ -17,10 +17,12 @@ export type Decision =
     }
   /** The handler is down. The attempt does not count, and nothing of it is stored. */
   | { kind: 'down' }
-  /** The handler wants no more for now. The attempt does not count. */
+  /** The handler asked for a pause. The attempt does not count. */
   | { kind: 'paused' }
 
-/** A batch fails as one, yet each of its facts has an attempt count of its own: a redelivered one may be at its last. */
+/**
+ * A batch fails as a whole, but each of its facts has its own attempt count: a redelivered fact may be at its last attempt.
+ */
 export function decide(
   verdict: Exclude<Verdict, { kind: 'aborted' }>,
   batch: readonly PendingDelivery[],

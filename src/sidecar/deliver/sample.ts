@@ -5,8 +5,8 @@ import type { Clock, Random } from '../../std/ports.ts'
 const STATE = new Set<string>(STATE_TYPES)
 
 /**
- * A made-up fact of a type, to try a handler with. It is never stored: its id begins with `evt_test_`, and its ids of
- * sessions, turns and calls name none that exists. `data` is laid over the sample, member by member.
+ * A made-up fact of a type, for a test of a handler. It is never stored. Its id begins with `evt_test_`, and the sessions,
+ * turns and calls that it names do not exist. Members of `data` replace those of the sample.
  */
 export function sampleFact(
   type: string,
@@ -21,7 +21,7 @@ export function sampleFact(
     sessionId: 'session_test',
     turnId: null,
     at,
-    // Its data is sent as it stands, which is what this family means to a target.
+    // The data of a state fact is sent unchanged, so the sample is one.
     family: 'state',
     seq: null,
     body: JSON.stringify({ ...sampleData(type, at), ...data }),
@@ -42,7 +42,7 @@ function sampleData(type: string, at: number): JsonObject {
   }
 }
 
-/** A session that was just seen, or is gone, was at rest. */
+/** A session that was just created or deleted is idle in the sample. */
 function statusOf(word: string): string {
   return word === 'created' || word === 'deleted' ? 'idle' : word
 }

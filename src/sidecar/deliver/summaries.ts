@@ -5,16 +5,16 @@ import { summaryOf, type SessionSummary } from '../../core/resource.ts'
 import type { TraceSource } from '../../core/trace.ts'
 import type { Store } from '../../core/store.ts'
 
-/** Sessions whose title, metadata and status are kept at hand; the others are looked up in the store. */
+/** Sessions whose title, metadata and status are kept in memory; those of others are read from the store. */
 const KEPT = 5000
-/** How long a session's first facts wait for us to read it, so that they can say whose they are, milliseconds. */
+/** How long the first facts of a session wait for its first read, which brings their summary, milliseconds. */
 const PATIENCE = 2000
 
 /** What every callback says about its session. */
 export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>>, Pick<ShardTopics, 'lost'> {
   /** At once, when it is at hand. */
   peek(sessionId: string): SessionSummary | undefined
-  /** From the store, when it is not at hand. */
+  /** From the store, if it is not in memory. */
   get(sessionId: string): Promise<SessionSummary | null>
   /** As far as it is at hand. */
   traceOf(sessionId: string): TraceSource
@@ -70,7 +70,7 @@ export function createSummaries(store: Pick<Store, 'resources' | 'shards'>, cloc
     },
     sessionRead(session) {
       const summary = summaryOf(session)
-      // What another process reads of its session is not known here.
+      // Summaries of sessions that another process reads are not known here.
       if (store.shards.owns(session.id)) keep(session.id, summary)
       for (const done of waiting.get(session.id) ?? []) done(summary)
     },

@@ -4,7 +4,7 @@ import { transientId } from '../../core/transient.ts'
 
 let made = 0
 
-/** A transient event in the shape of a fact; it is never stored and its id is for this once. */
+/** A transient event in the form of a fact. It is never stored, and its id is used only once. */
 export function transientFact({ type, sessionId, body, at }: TransientEvent): StoredFact {
   return {
     pos: 0,

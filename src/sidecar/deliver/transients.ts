@@ -1,14 +1,14 @@
 import type { StoredFact } from '../../core/fact.ts'
 import type { Clock } from '../../std/ports.ts'
 
-/** Transient events that wait for one handler. From there on the newest is dropped. */
+/** The most transient events that wait for one handler; at the limit the newest is dropped. */
 const WAITING_MAX = 1000
-/** One that has waited longer is dropped: a live view wants what is said now. Milliseconds. */
+/** An event that has waited longer is dropped: a live view needs current events. Milliseconds. */
 const WAIT_MAX = 2000
 /** A handler with 16 slots for facts gets at most 4 transient events at once. */
 const FACT_SLOTS_EACH = 4
 
-/** How many transient events a handler gets at once, at most; facts have `concurrency` slots beside these. */
+/** The most transient events that a handler gets at once; facts have `concurrency` slots besides. */
 export function transientSlots(concurrency: number): number {
   return Math.max(1, Math.floor(concurrency / FACT_SLOTS_EACH))
 }
@@ -18,7 +18,7 @@ export interface Transients {
   offer(fact: StoredFact): void
   /** A slot may have become free. */
   next(): void
-  /** Drops what waits. Settles when nothing is under way. */
+  /** Drops the waiting events. Resolves when none is under way. */
   stop(): Promise<void>
 }
 
@@ -29,9 +29,9 @@ interface Waiting {
 }
 
 /**
- * A handler that takes 200 ms and names `agent.text` gets 2,000 of them in one turn. They use what the facts leave: one
- * starts only while facts and transient events together leave a slot of the handler's concurrency free. A fact never waits
- * for one: a fact counts facts alone, so for the rest of a callback a handler may have `transientSlots` requests more.
+ * A handler that takes 200 ms and names `agent.text` gets 2,000 of them in one turn. They use the slots that facts leave: one
+ * starts only while facts and transient events together leave a slot free. A fact never waits for one, because a fact counts
+ * only facts: for the time of a callback a handler may have `transientSlots` requests more.
  */
 export function createTransients(options: {
   slots: number
@@ -61,7 +61,7 @@ export function createTransients(options: {
     for (const _ of waiting.splice(0, fresh === -1 ? waiting.length : fresh)) onDropped()
   }
 
-  /** The first of a session that has none under way. */
+  /** The first event of a session that has none under way. */
   const take = (): StoredFact | null => {
     dropStale()
     const at = waiting.findIndex(({ fact }) => !sessions.has(fact.sessionId))
@@ -80,7 +80,7 @@ export function createTransients(options: {
 
   return {
     offer(fact) {
-      // Facts may use every slot for 30 s: what became stale must not keep out what is said now.
+      // Facts may use every slot for 30 s: stale events must not delay current ones.
       dropStale()
       if (waiting.length >= WAITING_MAX) return onDropped()
       waiting.push({ fact, since: clock.steady() })

@@ -5,7 +5,7 @@ export interface Trial {
   outcome: Verdict['kind']
   status: number | null
   error: string | null
-  /** How its answer began, when it was not "done". */
+  /** The beginning of its answer, if the attempt failed. */
   answer: string | null
   /** Milliseconds. */
   ms: number

@@ -7,25 +7,25 @@ import type { Batch } from '../../core/store.ts'
 import type { Clock } from '../../std/ports.ts'
 
 /**
- * When 40,000 frames come at once, nearly all would be in memory before handlers have the first. Above HIGH characters of
- * undelivered facts, reading gives way to delivery until LOW are left: enough for handlers until the next look.
+ * When 40,000 frames come at once, nearly all would be in memory before handlers get the first. Above HIGH characters of
+ * undelivered facts, reading pauses until LOW are left: enough for handlers until the next check.
  */
 const HIGH = 256 * 1024
 const LOW = 64 * 1024
-/** The longest pause between two chunks, and the time between two looks at the handlers, milliseconds. */
+/** The longest pause between two chunks, and the time between two checks of the handlers, milliseconds. */
 const LONGEST = 100
 const LOOK = 5
-/** Handlers that take less than this between two looks do not lack the processor, characters. */
+/** If handlers accept fewer characters between two checks, they are not slowed by a lack of processor time. */
 const FAST = 2048
 
-/** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
+/** Characters that may wait for the disk before reading stops. The service closes a reader that is 8 MiB behind. */
 const MAX_PENDING = 4 * 1024 * 1024
 /** Frames and characters committed in one transaction. */
 const BATCH_FRAMES = 1000
 const BATCH_CHARACTERS = 1024 * 1024
-/** Sessions of which we remember that a hint was given, so that the first frame of a new one makes us look. */
+/** Sessions that are known to have a hint, so that the first frame of any other session causes one. */
 const SESSIONS_REMEMBERED = 10_000
-/** The first frame of a session that says nothing of states still asks for a look, milliseconds. */
+/** The first frame of a session requests a read even if it announces no state; delay of that read, milliseconds. */
 const FIRST_FRAME_DELAY = 30
 
 /** A frame that waits for the disk. */
@@ -52,7 +52,7 @@ function batchSize(pending: readonly Pending[]): number {
   return count
 }
 
-/** The first of the seqs in `batch`, whatever order it came in; null when it has none. */
+/** The lowest seq in `batch`, in any order of its frames; null when it has none. */
 export function lowestSeq(batch: readonly Pending[]): string | null {
   let lowest: string | null = null
   for (const { meaning } of batch) {
@@ -91,7 +91,7 @@ export function createBatcher(): (batch: readonly Pending[]) => Batch {
   }
 }
 
-/** Hints of a batch, one a session and subject: a thousand frames of one session ask for one reading. */
+/** The hints of a batch, one for each session and subject: a thousand frames of one session request one read. */
 function merge(hints: readonly Hint[]): Hint[] {
   const merged = new Map<string, Hint>()
   for (const hint of hints) {
@@ -106,7 +106,7 @@ function merge(hints: readonly Hint[]): Hint[] {
   return [...merged.values()]
 }
 
-/** The total time for which frames have waited: for the disk, or unread because reading gives way to delivery. */
+/** The total time for which frames have waited: for the disk, or unread because reading pauses for delivery. */
 export class HeldTime {
   readonly #clock: Pick<Clock, 'steady'>
   #reasons = 0
@@ -133,7 +133,7 @@ export class HeldTime {
   }
 }
 
-/** Frames that wait for the disk. What came together is written together, and one batch at a time. */
+/** Frames that wait for the disk. Frames that arrive together are written together, one batch at a time. */
 export class FrameQueue {
   readonly #commit: (batch: readonly Pending[]) => Promise<void>
   readonly #onFailure: () => void
@@ -144,7 +144,7 @@ export class FrameQueue {
   #writing: Promise<void> | null = null
   #failure: { error: unknown } | null = null
 
-  /** `onFailure`: a batch could not be written; nothing more is. */
+  /** `onFailure`: a batch could not be written; nothing more is written. */
   constructor(
     commit: (batch: readonly Pending[]) => Promise<void>,
     onFailure: () => void,
@@ -171,7 +171,7 @@ export class FrameQueue {
     return this.#failure !== null
   }
 
-  /** Begins to write, unless it does already, when all that has come at once is read: a burst comes in small chunks. */
+  /** Starts to write, if it does not yet, after everything that arrived at once is read: a burst comes in small chunks. */
   start(): void {
     if (this.#pending.length > 0) this.#writing ??= this.held.during(this.#turn().then(() => this.#write()))
   }
@@ -180,7 +180,7 @@ export class FrameQueue {
     return new Promise((resolve) => this.#clock.soon(resolve))
   }
 
-  /** The disk is slower than the network: let the service wait rather than our memory grow. */
+  /** The disk is slower than the network: the service waits, so that our memory does not grow. */
   get isFull(): boolean {
     return this.#characters > MAX_PENDING && this.#writing !== null
   }
@@ -190,10 +190,10 @@ export class FrameQueue {
     await this.#writing
   }
 
-  /** Writes all that is left. @throws what kept a batch from being written. */
+  /** Writes the rest. @throws the error that kept a batch from being written. */
   async finish(): Promise<void> {
     await this.#writing
-    // What came after a batch that could not be written would move the cursor past it.
+    // Frames after a batch that could not be written would move the cursor past it.
     if (!this.failed) await this.#write()
     if (this.#failure !== null) throw this.#failure.error
   }
@@ -219,10 +219,9 @@ export class FrameQueue {
 }
 
 /**
- * Drains a connection into the store as fast as it comes: reading goes on while a batch is written. What came whole before
- * the end is written then.
- * `pause` is awaited between two chunks.
- * @throws {NetworkFault} when the connection broke, was silent, or sent a frame without end; or what kept a batch from being written.
+ * Reads a connection into the store as fast as data arrives: reading continues while a batch is written. Frames that were
+ * complete before the end are then written. `pause` is awaited between two chunks. @throws {NetworkFault} when the connection
+ * broke, was silent, or sent a frame without end; or the error that kept a batch from being written.
  */
 export async function drain(
   connection: StreamConnection,
@@ -245,17 +244,17 @@ export async function drain(
   return end ?? 'closed'
 }
 
-/** Facts in memory that handlers have not got yet. */
+/** Characters of facts in memory that handlers have not got yet. */
 export interface Undelivered {
   /** Characters. */
   readonly taken: number
-  /** Calls `reached` each time that at most `mark` characters are left; `null` ends that. */
+  /** Calls `reached` each time that at most `mark` characters are left; `null` ends this. */
   watch(low: { mark: number; reached: () => void } | null): void
 }
 
 /**
- * Pauses reading while handlers are busy with plenty of facts. A slow handler is not waited for, nor one that takes nothing.
- * A handler may take the last facts between two looks, so reading also continues as soon as LOW are left.
+ * Pauses reading while handlers are busy with many facts. It does not wait for a slow handler, or one that accepts nothing. A
+ * handler may accept the last facts between two checks, so reading also continues as soon as LOW are left.
  */
 export async function giveWay(clock: Clock, undelivered: Undelivered, queue: FrameQueue): Promise<void> {
   if (undelivered.taken + queue.characters <= HIGH) return

@@ -1,21 +1,24 @@
 import { ServiceError } from '../../core/errors.ts'
 import type { Service } from '../../core/ports.ts'
 
-/** Refusals in a row after which we ask whether it is the cursor. */
+/** Refusals in a row after which the cursor is tested. */
 const REFUSALS = 3
-/** With these a service says that it cannot place a cursor, and whatever stands before it that it is not there. */
+/** With these statuses a service refuses an unknown cursor, and a proxy before it reports that the service is missing. */
 const REFUSED: ReadonlySet<number> = new Set([400, 404, 410])
 
-/** Whether it is the cursor that is refused, or the stream: to let go of a cursor for nothing loses what follows it. */
+/**
+ * Finds out whether the service refuses the cursor, or the stream as a whole. A cursor that is dropped without need loses the
+ * events after it.
+ */
 export interface Doubt {
-  /** @returns true when the cursor is refused, and without it the stream opens. */
+  /** @returns true when the cursor is refused, and the stream opens without it. */
   grows(cursor: string | null, error: unknown): Promise<boolean>
   dispel(): void
 }
 
 export function createDoubt(service: Service): Doubt {
   let refusals = 0
-  /** Without a cursor it opened, after so many refusals with it. */
+  /** It opened without a cursor, after so many refusals with it. */
   let opens = false
 
   const opensWithout = async (): Promise<boolean> => {
@@ -41,7 +44,7 @@ export function createDoubt(service: Service): Doubt {
         dispel()
         return false
       }
-      // What stood in the way may have gone between the two: with the cursor it is tried once more.
+      // The cause may have gone between the two requests: the cursor is tried once more.
       if (opens) return true
       if (++refusals >= REFUSALS) opens = await opensWithout()
       return false

@@ -10,8 +10,8 @@ export interface PollSource extends Required<Pick<Subscriber, 'swept'>> {
 }
 
 /**
- * Polling is a wish to look, made by the clock: often for what is not at rest, seldom for everything. The looking itself
- * is the reconciler's, so that it costs the same budget as everybody's hints.
+ * Polling requests reads by the clock: often of sessions that are not idle, seldom of all. The reconciler makes the reads,
+ * within the same limits as those of all other hints.
  */
 export function createPoll(options: {
   /** Milliseconds. */

@@ -12,13 +12,13 @@ export function dataText(fact: StoredFact, session: SessionSummary | null): stri
   if (fact.family === 'state') return fact.body
   const [payload = 'null', internalType = 'null'] = memberTexts(fact.body, FRAME_MEMBERS)
   return (
-    // A frame without a payload: a handler may still look for a field of it.
+    // A frame without a payload: a handler may still read a field of it.
     `{"payload":${payload === 'null' ? '{}' : payload},"internal_type":${internalType},` +
     `"seq":${seqText(fact.seq)},"session":${summaryText(session)}}`
   )
 }
 
-/** A session's summary is the same in many callbacks on end. */
+/** Many callbacks in a row have the same summary of a session. */
 const summaryTexts = new WeakMap<SessionSummary, string>()
 
 function summaryText(session: SessionSummary | null): string {
@@ -34,7 +34,7 @@ function seqText(seq: string | null): string {
   return /^(0|[1-9]\d{0,14})$/.test(seq) ? seq : JSON.stringify(seq)
 }
 
-/** The body of one callback. `at` is the fact's own time, so that every attempt says the same. */
+/** The body of one callback. `at` is the time of the fact, so every attempt has the same body. */
 export function callbackText(
   fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
   data: string,

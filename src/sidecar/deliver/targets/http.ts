@@ -10,7 +10,7 @@ import { callbackText, cloudEventText, dataText } from './body.ts'
 import { attributesOf, type Outgoing, type Target } from './target.ts'
 import { faultOf, readAnswer, type Verdict } from './verdict.ts'
 
-/** A handler's answer is a verdict at most; the rest of a longer one is not read, bytes. */
+/** Bytes of an answer that are read: a verdict is short, and the rest of a longer answer is discarded. */
 const ANSWER_READ = 64 * 1024
 
 /** Callbacks over HTTP, following Standard Webhooks. */
@@ -34,7 +34,7 @@ export function createHttpTarget(
     return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
   }
 
-  /** One text in the making: joining copies all of it once more. */
+  /** The text is built once: joining its parts would copy it again. */
   const textOfAll = (batch: readonly Outgoing[]): string => {
     let text = ''
     for (const one of batch) text += `${text === '' ? '[' : ','}${textOf(one)}`
@@ -103,8 +103,8 @@ export function createHttpTarget(
 }
 
 /**
- * What one callback under way needs. Places are used again: a set whose entries come and go leaves old tables behind, and V8
- * keeps alive what they refer to, a quarter of all callbacks.
+ * The state of one callback under way. The objects are reused: a set whose entries come and go leaves old tables behind. V8
+ * would keep alive what these refer to, a quarter of all callbacks.
  */
 interface Place {
   span: Span
@@ -118,7 +118,7 @@ function readFault(fault: NetworkFault): Verdict {
   if (fault.kind === 'aborted') return { kind: 'aborted' }
   if (fault.kind === 'unreachable') return { kind: 'unreachable', error: fault.message, reset: false }
   if (fault.kind === 'reset') return { kind: 'unreachable', error: fault.message, reset: true }
-  // A handler that sends 20 KiB of headers answered: the attempt failed, and its policy ends it.
+  // A handler that sends 20 KiB of headers has answered: the attempt failed, and the retry policy applies.
   return { kind: 'retry', error: fault.message, floor: 0 }
 }
 

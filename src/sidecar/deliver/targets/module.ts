@@ -47,7 +47,7 @@ export function createModuleTarget(
   }
 
   return {
-    // What one event came to says nothing of the next.
+    // The outcome of one event says nothing about the next.
     batches: false,
     send([outgoing], ended) {
       if (outgoing === undefined) throw new RangeError('an attempt without a fact')
@@ -57,7 +57,7 @@ export function createModuleTarget(
   }
 }
 
-/** Aborts at the timeout and when we stop; a handler that does not listen is left behind. */
+/** Aborts at the timeout and at a stop; a handler that ignores the signal is abandoned. */
 function timeLimit(clock: Clock, ms: number, stopping: AbortSignal) {
   const controller = new AbortController()
   let give: (verdict: Verdict) => void = () => undefined

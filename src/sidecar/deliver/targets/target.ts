@@ -9,20 +9,20 @@ export interface Outgoing {
   /** From 1. */
   attempt: number
   session: SessionSummary | null
-  /** It is made up, and says so. */
+  /** It is a test fact, and is marked as one. */
   test?: boolean
 }
 
 /**
- * How a handler is reached: over HTTP or in this process. A burst makes thousands of attempts a second, so the end of one
- * is a call and not a promise.
+ * How a handler is reached: over HTTP or in this process. A burst makes thousands of attempts a second, so an attempt ends
+ * with a call, not with a promise.
  */
 export interface Target {
   /** Takes several facts in one attempt. */
   readonly batches: boolean
   /** One attempt for `batch`, which is in order and never empty. `ended` is called once, after `send` has returned. Never throws. */
   send(batch: readonly Outgoing[], ended: (verdict: Verdict) => void): void
-  /** We stop: every attempt under way, and every later one, ends as `aborted`. */
+  /** The sidecar stops: every attempt under way, and every later one, ends as `aborted`. */
   abort(): void
 }
 

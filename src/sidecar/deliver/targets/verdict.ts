@@ -11,12 +11,12 @@ export type Verdict =
   | { kind: 'dead'; status?: number; error: string; answer?: string }
   /** The handler cannot be reached: it is down, and nothing counts. */
   | { kind: 'unreachable'; error: string; reset: boolean }
-  /** 410: the handler wants no more for now. */
+  /** 410: the handler asks for a pause. */
   | { kind: 'gone'; status: number; answer?: string }
-  /** We are stopping: as if it had not been tried. */
+  /** The sidecar is stopping: the attempt does not count. */
   | { kind: 'aborted' }
 
-/** What went wrong, for people; null when the attempt did what it should. */
+/** The error, for people; null when the attempt succeeded. */
 export function faultOf(verdict: Verdict): string | null {
   if (verdict.kind === 'delivered') return null
   if (verdict.kind === 'aborted') return 'the sidecar stopped'
@@ -33,10 +33,10 @@ export function readAnswer(reply: Answer, now: number): Verdict {
   return answer === '' ? verdict : { ...verdict, answer }
 }
 
-/** Of an answer that says why it is not "done". */
+/** Of an answer with a verdict other than "done". */
 type AnsweredVerdict = Exclude<Verdict, { kind: 'unreachable' | 'aborted' }>
 
-/** Nearly every answer says nothing but its status: its headers are read where they matter. */
+/** Nearly every answer has only a status: its headers are read only if they matter. */
 type Answer = Pick<HttpReply, 'status' | 'headers' | 'body'>
 
 function failureOf({ status, headers }: Answer, now: number): AnsweredVerdict {
@@ -51,7 +51,7 @@ const BYTE_ORDER_MARK = /^\uFEFF/
 
 function verdictOf(reply: Answer, now: number): AnsweredVerdict {
   const { status, body } = reply
-  // Nearly every answer is empty or says nothing of the kind.
+  // Nearly every answer is empty, or has no verdict.
   if (body.length < 16 || !body.includes('"verdict"')) return { kind: 'delivered', status }
   let value: unknown
   try {
@@ -73,7 +73,7 @@ function verdictOf(reply: Answer, now: number): AnsweredVerdict {
   return { kind: 'delivered', status }
 }
 
-/** What the log of attempts keeps of a verdict. */
+/** The part of a verdict that the log of attempts keeps. */
 export function attemptOf(verdict: Exclude<Verdict, { kind: 'aborted' }>, at: number, ms: number): Attempt {
   const attempt: Attempt = { at, ms }
   if ('status' in verdict && verdict.status !== undefined) attempt.status = verdict.status
