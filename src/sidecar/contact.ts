@@ -13,10 +13,9 @@ const PATIENCE = 5000
 const AGAIN = 30_000
 
 /**
- * Requests our identity and the capabilities of the service. If the service is unreachable or silent, the start goes on
- * and `keepAsking` repeats the request.
- * @returns null when the service could not be reached.
- * @throws {OperatorError} exit code 3 when the token is rejected.
+ * Requests our identity and the capabilities of the service. If the service is unreachable or silent, the start continues and
+ * `keepAsking` repeats the request. @returns null when the service could not be reached. @throws {OperatorError} exit code 3
+ * when the token is rejected.
  */
 export async function firstContact(
   service: ServiceClient,

@@ -39,7 +39,7 @@ export async function reportStatus(parts: {
   const functions = names.includes(ANY_FUNCTION) ? [] : await parts.store.functionsBeside(names, FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
   const { shards } = engine
-  /** Another process has the channel: how it fares there. */
+  /** Another process has the channel: its state there. */
   const followed = (source: { status(): ChannelStatus } | null, live: boolean): ChannelStatus => {
     if (source === null) return disabled(parts.startedAt)
     if (shards.leads) return source.status()
@@ -115,13 +115,13 @@ export function disabled(since: number): ChannelStatus {
   return { state: 'disabled', since, lastError: null, lastEventAt: null, lastSeq: null }
 }
 
-/** Whether the store takes what is written, as the last write found. */
+/** Whether the last write to the store succeeded. */
 export interface Writes {
   observer: Pick<Observer, 'commit' | 'storeRefused'>
   report(): StatusReport['store']
-  /** The store is another process's, or its files are gone: no later write changes that. */
+  /** Another process has the store, or its files are gone: no later write changes that. */
   lose(error: StoreError): void
-  /** For `/readyz`. A store that refuses makes us no less ready, a store that is lost does. */
+  /** For `/readyz`: a store that refuses writes leaves us ready, a lost store does not. */
   check(): Readiness['checks'][number]
 }
 
@@ -160,7 +160,7 @@ const MINUTES = 60
 
 type Minute = StatusReport['throughput'][number]
 
-/** What came and went in each minute of the last hour. */
+/** Facts and deliveries in each minute of the last hour. */
 export interface Throughput {
   observer: Partial<Observer>
   report(): Minute[]
@@ -168,11 +168,11 @@ export interface Throughput {
 
 export function createThroughput(clock: Pick<Clock, 'now'>): Throughput {
   const minutes: Minute[] = []
-  /** The current minute; those in which nothing happened are filled in, so that a picture of them is true to time. */
+  /** The current minute. Minutes in which nothing happened are filled in, so that a chart has the right time axis. */
   const current = (): Minute => {
     const at = Math.floor(clock.now() / MINUTE) * MINUTE
     const last = minutes.at(-1)
-    // A wall clock that was put back counts on in the last minute that there was.
+    // After the wall clock was set back, the last minute continues to count.
     if (last !== undefined && at <= last.at) return last
     const from = last === undefined ? at : Math.max(last.at + MINUTE, at - (MINUTES - 1) * MINUTE)
     let minute = emptyMinute(from)

@@ -205,8 +205,8 @@ export function createSubscriptionKeeper(options: {
 }
 
 /**
- * Deletes the subscriptions of earlier runs when webhooks are off: the service would go on sending. What fails is tried
- * again at the next start.
+ * Deletes the subscriptions of earlier runs when webhooks are off, because the service would continue to send. A failure is
+ * retried at the next start.
  */
 export async function endSubscriptions(
   service: Pick<Service, 'listWebhooks' | 'deleteWebhook'>,

@@ -12,7 +12,7 @@ import {
   type Implication,
 } from '../../protocol/implications.ts'
 
-/** Deliveries of which we know that their hint is stored; a copy of one is answered without storing it again. */
+/** Deliveries whose hint is known to be stored; a copy of one is answered without storing it again. */
 const REMEMBERED = 10_000
 /** Deliveries whose hints are stored by one write. */
 const BATCH = 256
@@ -46,16 +46,16 @@ export interface WebhookReceiver {
   screen: (head: WebhookHead) => WebhookAnswer | null
   /** `answer` is called once. */
   receive: (delivery: WebhookDelivery, answer: Answer) => void
-  /** The store is lost, and with it maybe what was stored: each delivery from now on is answered 503, copies too. */
+  /** The store is lost, and perhaps what was stored: each delivery from now on is answered 503, copies too. */
   lose: () => void
 }
 
 export interface WebhookOptions {
-  /** Milliseconds that a timestamp may be off our clock. */
+  /** Milliseconds that a timestamp may differ from our clock. */
   tolerance: number
-  /** Every secret that is valid now, in lists: of the configuration, and of our subscriptions. */
+  /** Every secret that is valid now, in lists: those of the configuration, and those of our subscriptions. */
   secrets: readonly Secrets[]
-  /** Reads again the secrets that another process may have stored; null: there can be none. */
+  /** Reads the secrets again, because another process may have stored new ones; null: there can be none. */
   reload: () => Promise<void> | null
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
@@ -75,12 +75,12 @@ interface Pending {
 }
 
 /**
- * Takes webhook deliveries: the raw bytes are verified before anything is parsed, and the answer is 2xx only once the
- * hint is durable (rules WHS-26 to WHS-31). Deliveries that come together are stored by one write.
+ * Accepts webhook deliveries: the raw bytes are verified before anything is parsed, and the answer is 2xx only once the hint
+ * is durable (rules WHS-26 to WHS-31). Deliveries that arrive together are stored by one write.
  */
 export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options
-  /** By signature, which covers the timestamp and the body: the same one is the same delivery. */
+  /** By signature, which covers the timestamp and the body: an equal signature means the same delivery. */
   const stored = new BoundedMap<string, true>(REMEMBERED)
   const pending = new Map<string, Pending>()
   const runs = new Runs(clock)
@@ -191,8 +191,8 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
 }
 
 /**
- * A session that changes without end is read after each 100 ms, and reads take the processor time that answers need. While
- * its deliveries come more closely than that, a read waits as long as they have come.
+ * A session that changes without end is read every 100 ms, and reads take the processor time that answers need. While its
+ * deliveries come faster than that, a read waits for as long as they have been coming.
  */
 class Runs {
   readonly #clock: Pick<Clock, 'steady'>
@@ -203,7 +203,7 @@ class Runs {
     this.#clock = clock
   }
 
-  /** Milliseconds that the read may wait. A call waits no longer than its webhook implies. */
+  /** Milliseconds that the read may wait. A call is read at the time that its webhook requests. */
   delayOf({ sessionId, delay, scope }: Hint): number {
     if (sessionId === null || scope === 'session') return delay
     const now = this.#clock.steady()

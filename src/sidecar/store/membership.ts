@@ -23,7 +23,7 @@ const ASKED = 500
  */
 const LATE = 2 * RENEWED
 const GRACE = 7000
-/** Milliseconds between two looks at the other processes; and between two while a shard waits to be handed over. */
+/** Milliseconds between two checks of the other processes; and between two while a shard waits to be handed over. */
 const LOOKED = 1000
 const DRAINED = 100
 /** Milliseconds within which a busy shard must become idle to be handed over; and for which it is kept if it does not. */
@@ -38,7 +38,7 @@ export function placeOf(sessionId: string): number {
   return sessionId === '' ? LEADER : shardOf(sessionId)
 }
 
-/** Wakes may be lost: a look finds what they would have reported. */
+/** Wakes may be lost: a poll finds what they would have reported. */
 const ALL: Wake = { topics: new Set(WAKE_TOPICS), hints: [] }
 
 /** What a look finds. */
@@ -128,7 +128,7 @@ export class Membership {
   #streamConnected = false
   /** When the last renewal that succeeded began, steady milliseconds. */
   #asked = -Infinity
-  /** Steady milliseconds: until when no other process is taken for dead. */
+  /** Steady milliseconds: until then no other process counts as dead. */
   #patientUntil = -Infinity
   #lost: StoreError | null = null
   #renewal: Timer | null = null
@@ -273,7 +273,7 @@ export class Membership {
     this.#renewal = clock.after(after, () => void this.#renew())
   }
 
-  /** Looks at the other processes now: one of them may have joined, left or handed something over. */
+  /** Checks the other processes now: one of them may have joined, left or handed something over. */
   look(): Promise<void> {
     if (this.#state === 'new' || this.#state === 'stopped') return Promise.resolve()
     this.#timer?.cancel()
@@ -339,7 +339,7 @@ export class Membership {
     this.#change()
     const shards = granted.flatMap(({ shard }) => (shard === LEADER ? [] : [shard]))
     if (shards.length < granted.length) {
-      // What is known is of the former leader's stream.
+      // The known state is that of the former leader's stream.
       this.#streamConnected = false
       this.report((to) => to.led?.())
     }

@@ -8,23 +8,22 @@ import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts }
 import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
 
-/** After an answer that was taken, how long the session's next reading has to say that the action is gone, milliseconds. */
+/** How long after an accepted answer the next read of the session may still show the action, milliseconds. */
 const CONFIRM = 3000
 /** And between later looks, at most. */
 const CONFIRM_MAX = 60_000
-/** Looks before a call that stays listed is given up: about five minutes. */
+/** Reads before a call that stays listed is given up: about five minutes. */
 const LOOKS = 8
-/** A scope that is missing is missing for long: the answer waits, milliseconds. */
+/** A missing scope stays missing for long: the wait of the answer, milliseconds. */
 const FORBIDDEN = 60_000
 /**
- * That an answer was posted is written with the next commit, at most so many milliseconds later: a start that finds the
- * call as finished asks the service first.
+ * The post of an answer is stored with the next commit, within this time, milliseconds: a start that finds the call as
+ * finished reads the session first.
  */
 const POSTED = 20
 
 /**
- * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
- * that it still waits.
+ * Posts a stored result. After a post without a reply, it posts again only after a read shows that the service still waits.
  */
 export async function answerCall(
   ports: ToolPorts,
@@ -37,12 +36,12 @@ export async function answerCall(
   const { result } = call
   if (result === null) return SUPERSEDED
   if (stage === 'accepted') return await confirm(ports, call, restarted)
-  // A crash may have come between a posting and its reply.
+  // A crash may have come between a post and its reply.
   if (stage === 'unconfirmed' || stage === 'refused_unconfirmed' || restarted) {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, restarted)
   }
-  // A process that stood still: the one that has the call now posts its result.
+  // This process was frozen: the process that has the call now posts its result.
   if (!ports.store.shards.owns(call.sessionId)) return SUPERSEDED
   let word: string | null
   try {
@@ -58,8 +57,8 @@ export async function answerCall(
 }
 
 /**
- * The service took the answer: what it still lists decides. The answer is not posted again: under the same key that does
- * nothing, and without one it may be taken twice.
+ * The service accepted the answer, so its list of actions decides. The answer is not posted again: under the same key that has
+ * no effect, and without a key it may be accepted twice.
  */
 async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promise<Progress> {
   const { log } = ports
@@ -97,7 +96,7 @@ function bodyOf(result: CallResult) {
   return result.kind === 'output' ? { output: result.text } : { error: result.text }
 }
 
-/** One key per effect: the error that follows a refused output is another answer. */
+/** One key for each effect: the error that follows a refused output is another answer. */
 function keyOf(call: Call, result: CallResult): string {
   return call.outcome === 'refused' && result.kind === 'error' ? `${call.callId}.error` : call.callId
 }
@@ -118,9 +117,9 @@ async function accepted(
     if (undelivered === null || noted.kind !== 'due') return noted
     return await sendFollowUp(ports, policy, undelivered, false)
   }
-  // A word that has a meaning of ours is none of the service's.
+  // A word that this program uses for itself is none of the service's words.
   const outcome = word === null || word === 'refused' ? 'accepted' : word
-  // Other words are not shown: the next reading of the actions decides. Usually the frame that follows asks for it.
+  // The interface shows no other words: the next read of the actions decides. Usually the frame that follows requests it.
   return await write(
     ports,
     call,
@@ -138,7 +137,7 @@ async function failed(
 ): Promise<Progress> {
   const { random, log } = ports
   if (!(error instanceof ServiceError)) throw error
-  // The posting of a process that crashed may still be on its way.
+  // The post of a process that crashed may still be under way.
   const uncertain = error.uncertain || restarted
   const details = {
     ...namesOf(ports, call),
@@ -147,7 +146,7 @@ async function failed(
     requestId: error.requestId,
   }
   if (error.code === 'route_unknown' || error.status === 403) {
-    // For as long as nothing can be posted, nothing else notices that the call is over.
+    // While nothing can be posted, nothing else detects that the call is over.
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, uncertain)
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
@@ -167,7 +166,7 @@ async function failed(
   return await write(ports, call, unposted(error, uncertain || mayHaveActed(error)), { wait })
 }
 
-/** `sent`: the service may have taken it, or may still take it. */
+/** `sent`: the service may have accepted it, or may still accept it. */
 function unposted({ message }: ServiceError, sent: boolean): CallEvent {
   return sent
     ? { type: 'post_unanswered', error: message }

@@ -10,12 +10,12 @@ import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../..
 import { traceIdOf, type Tracer, type TraceSource } from '../../core/trace.ts'
 import type { Hint } from '../../core/hint.ts'
 
-/** A step of the ledger with what is committed beside it. */
+/** A step of the ledger, with the rest of its commit. */
 export interface Step extends CallStep {
   /** Committed only with the step. */
   facts?: readonly Fact[]
   hints?: readonly Hint[]
-  /** Waits up to so many milliseconds to share the commit of another write. */
+  /** Waits up to this long to share the commit of another write, milliseconds. */
   patience?: number
 }
 
@@ -23,11 +23,11 @@ export interface Step extends CallStep {
 export interface ToolPorts {
   service: Service
   store: Store
-  /** Stores calls; those that are new come back by `callsAdded`. */
+  /** Stores calls; `callsAdded` reports those that are new. */
   add: (calls: readonly Call[]) => Promise<void>
-  /** Writes a step of the ledger; false when the call has moved on. */
+  /** Writes a step of the ledger; false when the call is in another state by now. */
   step: (step: Step) => Promise<boolean>
-  /** The same for the result of a run: tried again while the store refuses it, until the call is over (`over`). */
+  /** The same for the result of a run: repeated while the store refuses it, until the call is over (`over`). */
   keep: (step: Step, over: AbortSignal) => Promise<boolean>
   hint: (hints: readonly Hint[]) => Promise<void>
   /** Reads the session now. null: it is gone. */
@@ -48,9 +48,9 @@ export interface ToolPorts {
 export type Progress =
   /** It has ended. */
   | { kind: 'closed' }
-  /** There is more to do at `at`, steady milliseconds, with the call as it is stored now. */
+  /** More work is due at `at`, steady milliseconds, with the call as it is stored now. */
   | { kind: 'due'; at: number; call: Call }
-  /** The call has moved on by other means, or another part decides what becomes of it. */
+  /** The call has changed in another way, or another part decides about it. */
   | { kind: 'superseded' }
 
 /** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
@@ -64,10 +64,10 @@ export interface Tool {
 /** How a tool wants its result to be posted. */
 export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
 
-/** A tool that is not configured any more: its result is posted all the same. */
+/** A tool that is no longer configured: its result is still posted. */
 export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
 
-/** Whether the service still waits for a call. A session that is gone may not be known to be gone: it is read again. */
+/** Whether the service still waits for a call. A session may be deleted without a report: it is read again. */
 export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {
   const session = await ports.refresh(call.sessionId)
   if (session === null) {
@@ -78,7 +78,7 @@ export async function isRequired(ports: ToolPorts, call: Call): Promise<'require
   return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
 }
 
-/** What log lines say of a call, so that it is found in the trace and the other way round. */
+/** The fields of a call in log lines, so that a line leads to the trace and back. */
 export function namesOf(
   ports: Pick<ToolPorts, 'summaries'>,
   { name, callId, sessionId }: { name: string; callId: string; sessionId: string },

@@ -5,7 +5,7 @@ import { closeGone, write } from './ledger.ts'
 import { FAR, giveUp, timeLeft } from './run.ts'
 import { fits } from './targets.ts'
 
-/** What the app says of a call that its tool put off with 202 (src/sidecar/README.md, Function tools). */
+/** The late answer of the app to a call that its tool deferred with 202 (src/sidecar/README.md, Function tools). */
 export type LateAnswer = { output: string } | { error: true }
 
 export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict' | 'too_long'
@@ -31,7 +31,7 @@ export async function answerLater(
   return kind === 'due' ? 'accepted' : 'conflict'
 }
 
-/** Nothing to do until the app answers, unless the deadline is over or the service waits no longer. */
+/** Nothing to do until the app answers, unless the deadline has passed or the service no longer waits. */
 export async function awaitApp(
   ports: ToolPorts,
   tool: Tool,

@@ -8,11 +8,11 @@ import { writeJson, type JsonObject } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
 import type { Progress, Step, ToolPorts } from './context.ts'
 
-/** Writes what happens to calls: each event is stored before its effect is visible outside. */
+/** Writes the events of calls: each event is stored before its effect is visible outside. */
 
 export const SUPERSEDED: Progress = { kind: 'superseded' }
 
-/** Writes an event after which there is more to do, in `wait` milliseconds. */
+/** Writes an event after which more work is due, in `wait` milliseconds. */
 export async function write(
   ports: ToolPorts,
   call: Call,
@@ -57,7 +57,7 @@ export async function endCall(
     tool: call.name,
     callId: call.callId,
     sessionId: call.sessionId,
-    // The service has many words for an answer that it took.
+    // The service has many words for an accepted answer.
     outcome: event.type === 'answered' && event.outcome !== 'unknown' ? 'answered' : (closed.outcome ?? ''),
     seconds: call.createdAt === null ? null : Math.max(0, clock.now() + offset - call.createdAt) / 1000,
     call: closed,
@@ -69,7 +69,7 @@ type EndWithoutTime =
   | { type: 'answered' | 'failed'; outcome: string; error?: string | null }
   | { type: 'not_delivered'; error?: string | null }
 
-/** The service does not wait for this call any more: what that means depends on what we did. */
+/** The service no longer waits for this call: the outcome depends on what the sidecar did. */
 export async function closeGone(
   ports: ToolPorts,
   call: Call,
@@ -77,11 +77,11 @@ export async function closeGone(
   mayBePosted: boolean,
 ): Promise<Progress> {
   const stage = stageOf(call)
-  // What the service took before its session was deleted is answered.
+  // An answer that the service accepted before its session was deleted counts as answered.
   if (why === 'deleted' && stage !== 'accepted')
     return await endCall(ports, call, { type: 'failed', outcome: 'cancelled' })
   switch (stage) {
-    // It is gone because it was not delivered: the follow-up message is still to be sent.
+    // The action is gone because it was not delivered: the follow-up message is still to be sent.
     case 'undelivered':
     case 'resent':
       return SUPERSEDED
@@ -93,7 +93,7 @@ export async function closeGone(
     case 'unconfirmed':
       return await endCall(ports, call, { type: 'answered', outcome: 'unknown' })
     case 'finished':
-      // A posting that was refused, or whose route is not known, did nothing.
+      // A post that was refused, or whose route is not known, had no effect.
       if (mayBePosted) return await endCall(ports, call, { type: 'answered', outcome: 'unknown' })
       return await endCall(ports, call, { type: 'failed', outcome: 'expired' })
     case 'received':
@@ -109,11 +109,11 @@ export async function closeGone(
 /** What other parts give. */
 export type GivenPorts = Omit<ToolPorts, 'keep'>
 
-/** Ports whose steps, once stored, end the rest that a refused one began. */
+/** Ports whose stored steps end the pause that a refused step began. */
 export interface LedgerPorts {
   ports: ToolPorts
   rest: Rest
-  /** Puts a call off by `wait` milliseconds. False: the store refused even that, and is left alone for a while. */
+  /** Postpones a call by `wait` milliseconds. False: the store refused even that, and gets no writes for a while. */
   postpone(claim: Pick<Step, 'callId' | 'lease'>, wait: number): Promise<boolean>
 }
 
@@ -176,7 +176,7 @@ function factOf(closed: Call, { type, at }: Ending, session: SessionSummary | nu
   }
 }
 
-/** What a callback says of a call (src/sidecar/README.md, Callbacks). The result itself is the model's, and is not repeated. */
+/** The fields of a call in a callback (src/sidecar/README.md, Callbacks). The result is for the model, and is not repeated. */
 function callData(call: Call): JsonObject {
   return {
     call_id: call.callId,

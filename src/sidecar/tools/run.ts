@@ -9,7 +9,7 @@ import { SUPERSEDED, write } from './ledger.ts'
 
 /** An answer must reach the service before the deadline: a run is aborted up to this much earlier, milliseconds. */
 const MARGIN = 1000
-/** A margin of 1 s would use up a deadline of 1 s, the shortest that the service takes (`timeout_seconds: 1`). */
+/** A margin of 1 s would use up a deadline of 1 s, the shortest that the service accepts (`timeout_seconds: 1`). */
 const SHARE = 0.1
 
 /**
@@ -38,7 +38,7 @@ export async function runTool(
     const event = { type, at: ports.clock.now() } as const
     const running = transition(call, event)
     if (running === null || !(await ports.step({ callId: call.callId, event }))) return SUPERSEDED
-    // The run and then the late answer of an app may be in one commit, when the app was asked before a crash.
+    // A run and the late answer of an app may be in one commit, if the app was called before a crash.
     if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED
     const session = (await ports.summaries.get(call.sessionId)) ?? {
       title: null,
@@ -76,7 +76,7 @@ export async function runBegun(
     timer.cancel()
     over.removeEventListener('abort', end)
   }
-  // The sidecar stops, or the service no longer requires the call: the caller decides what becomes of it.
+  // The sidecar stops, or the service no longer requires the call: the caller decides about it.
   if (over.aborted) return SUPERSEDED
   observer.toolRun({
     tool: running.name,
@@ -145,7 +145,7 @@ export async function giveUp(ports: ToolPorts, spec: ToolSpec, call: Call, error
   return await write(ports, call, { type: 'result_fixed', result, error, at: ports.clock.now() })
 }
 
-/** Withdraws a run that was stored and never began: it leaves no doubt whether the tool ran. */
+/** Withdraws a run that was stored and never began: it does not count as uncertain. */
 export async function withdraw(ports: ToolPorts, call: Call): Promise<Progress> {
   await write(ports, call, { type: 'run_withdrawn' })
   return SUPERSEDED

@@ -30,7 +30,7 @@ export interface Start {
   seq: string | null
 }
 
-/** Sends each frame, encoded once, to every reader that wants it. A slow reader delays no other. */
+/** Sends each frame, encoded once, to every reader that selects it. A slow reader delays no other. */
 export class Hub {
   readonly #clock: Clock
   readonly #onSent: (count: number) => void

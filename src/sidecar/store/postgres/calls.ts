@@ -14,7 +14,7 @@ const NAMES = `WITH RECURSIVE names(name) AS (
     SELECT (SELECT min(name) FROM sidecar.calls WHERE ${WAITING} AND name > names.name) FROM names WHERE names.name IS NOT NULL
   ) SELECT name FROM names WHERE name IS NOT NULL`
 
-/** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
+/** The ledger of function calls. A step is refused unless the call is in the state that the caller expects. */
 export class Calls {
   readonly #claims: Claims<string>
   readonly #membership: Membership
@@ -102,7 +102,7 @@ export class Calls {
     )
   }
 
-  /** All that is requested in one step of the program is one statement. */
+  /** All requests of one step of the program become one statement. */
   async get(queries: Queries, callId: string): Promise<Call | null> {
     if (this.#requested.size === 0) {
       this.#found = Promise.resolve().then(() => {

@@ -1,7 +1,7 @@
 /**
- * What this process has claimed of one queue, by shard. A claim reads a row, and meanwhile the row is worked off and
- * released, or its shard is handed over: what was read of it is old. So a claim gives out no row that was released since it
- * began, and none of a shard that is no longer claimed from.
+ * What this process has claimed of one queue, by shard. While a claim reads a row, the work of the row may end and be
+ * released, or its shard may be handed over: the result of the read is then old. So a claim returns no row that was released
+ * since it began, and none of a shard that is no longer claimed.
  */
 export class Claims<K> {
   /** The shard of each key. */

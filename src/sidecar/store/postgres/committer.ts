@@ -200,9 +200,8 @@ function isInTheWay(error: unknown): boolean {
 }
 
 /**
- * Waits for all work, also when some of it fails. Otherwise a statement could be sent after the end of its transaction, and
- * would be a transaction by itself.
- * @throws what failed first in time: the transaction refuses every statement after it.
+ * Waits for all work, also if some of it fails. Otherwise a statement could be sent after the end of its transaction, and
+ * would be a transaction by itself. @throws the first error in time: the transaction refuses every statement after it.
  */
 export async function together(work: readonly (Promise<unknown> | null)[]): Promise<void> {
   const failed: unknown[] = []

@@ -15,7 +15,7 @@ import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import { placeOf, type Membership } from '../membership.ts'
 
-/** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
+/** The keyed work queue of sessions to read: one row for each session, for any number of hints. Claims live in memory. */
 export class Hints {
   readonly #claims: Claims<string>
   /** What this process wrote to the row of each claimed key since it was claimed: the last generation, and the hints. */
@@ -152,12 +152,12 @@ export class Hints {
     if (row?.generation === generation) this.#wrote(sessionId, generation, null)
   }
 
-  /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
+  /** A sweep is complete: a read of the whole list may take longer than the time between two small sweeps. */
   async swept(queries: Queries, { claim }: ClaimedHint): Promise<void> {
     if (this.#membership.holds(claim.lease)) await this.#answer(queries, SWEEP, claim)
   }
 
-  /** All that was asked before the claim is answered, and what was asked since is all that is left. */
+  /** Everything that was requested before the claim is answered; only later requests remain. */
   async #answer(queries: Queries, key: string, { generation }: HintClaim): Promise<void> {
     const cleared = await queries.change(
       'DELETE FROM sidecar.hints WHERE session_id = $1 AND generation = $2::bigint',
@@ -166,7 +166,7 @@ export class Hints {
     const since = this.#since.get(key)
     if (cleared > 0 || !since?.hints) return
     const { due_at, scope, seen_stream, seen_webhook, seen_poll } = since.hints
-    // Unless another process added one meanwhile, of which nothing is known here: then all of the hint stays.
+    // If another process added a hint meanwhile, nothing is known about it here: then the whole hint stays.
     await queries.change(
       `UPDATE sidecar.hints SET due_at = $2, scope = $3, failures = 0, seen_stream = $4, seen_webhook = $5, seen_poll = $6
        WHERE session_id = $1 AND generation = $7::bigint AND other_generation IN (0, $8::bigint, $9::bigint)`,
@@ -183,7 +183,7 @@ export class Hints {
     )
   }
 
-  /** After a reading that failed: it is due again later. */
+  /** After a read that failed: the hint is due again later. */
   async postpone(queries: Queries, { sessionId, claim }: ClaimedHint, dueAt: number): Promise<void> {
     if (!this.#membership.holds(claim.lease)) return
     await queries.change(
@@ -192,7 +192,7 @@ export class Hints {
     )
   }
 
-  /** After a reading that has to be made again: what came since its claim waits for nothing. */
+  /** After a read that must be repeated: hints since its claim are due at once. */
   async defer(queries: Queries, { sessionId, claim }: ClaimedHint, dueAt: number): Promise<void> {
     if (!this.#membership.holds(claim.lease)) return
     const key = sessionId ?? SWEEP

@@ -38,8 +38,8 @@ export interface DatabaseInspection extends Glance {
 }
 
 /**
- * Looks at a database and changes nothing; a sidecar may work with it.
- * @throws {OperatorError} when it cannot be reached or lets us not in.
+ * Checks a database quickly and changes nothing; a sidecar may work with it. @throws {OperatorError} when it cannot be reached
+ * or refuses our user.
  */
 export function glanceAtDatabase(address: DatabaseAddress): Promise<Glance> {
   return reading(address, async (database, url) => {

@@ -36,8 +36,8 @@ interface Progress {
 }
 
 /**
- * The pending deliveries of a lane, with a row and without. None of a lane that has no row any more, as the leader removes empty
- * ones: what came since for its session is in another lane.
+ * The pending deliveries of a lane, with a row and without. None for a lane that has no row any more, because the leader
+ * removes empty lanes: later deliveries of its session are in another lane.
  */
 const READ = `
   SELECT * FROM (
@@ -115,7 +115,7 @@ export class Lanes {
     return bits
   }
 
-  /** Writes each lane once, however many facts it gets, and the rows of deliveries that need one. */
+  /** Writes each lane once, for any number of facts, and the rows of deliveries that need one. */
   async fanOut(queries: Queries, facts: readonly StoredFact[], into: Committed): Promise<void> {
     const additions = this.#sort(facts)
     if (additions.length === 0) return

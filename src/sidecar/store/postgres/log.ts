@@ -4,7 +4,7 @@ import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
 import type { Queries } from './database.ts'
 
-/** Named places up to which something is done: the stream's cursor, the sweep's, the pruning's. */
+/** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
 export const checkpoints = {
   async get(queries: Queries, name: string): Promise<string | null> {
     const [row] = await queries.rows<{ value: string | null }>(
@@ -38,7 +38,7 @@ export const checkpoints = {
   },
 }
 
-/** Before the first of its lanes, a transaction locks what each that adds facts locks. */
+/** Before the first of its lanes, a transaction takes the lock that every transaction with new facts takes. */
 export async function lockPositions(queries: Queries): Promise<void> {
   await queries.rows(`SELECT FROM sidecar.positions WHERE name = 'facts' FOR UPDATE`)
 }
@@ -66,7 +66,10 @@ const ADD = `
     THEN coalesce(string_agg((added.pos - drawn.base - 1)::text, ',' ORDER BY added.pos), '-1') END AS part
   FROM drawn LEFT JOIN added ON true`
 
-/** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
+/**
+ * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
+ * transaction of the caller.
+ */
 export class Facts {
   readonly #fan: Fan
 
@@ -74,12 +77,12 @@ export class Facts {
     this.#fan = fan
   }
 
-  /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
+  /** Adds the new ones of `facts`, in order, and their deliveries. */
   async append(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
     await this.#add(queries, facts, facts.map(numberOf), into)
   }
 
-  /** A service that replays everything hands us what we delivered and removed long ago. */
+  /** A service that replays everything sends frames that were delivered and removed long ago. */
   async unpruned(queries: Queries, facts: readonly Fact[]): Promise<readonly Fact[]> {
     if (facts.every(({ seq }) => seq === null)) return facts
     const pruned = seqOf(await checkpoints.get(queries, PRUNED_SEQ))
@@ -87,7 +90,7 @@ export class Facts {
     return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
   }
 
-  /** As `append`, of frames that were held: later ones may have been delivered and removed meanwhile. */
+  /** As `append`, for frames that were held: later frames may have been delivered and removed meanwhile. */
   async release(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
     await this.#add(queries, facts, [], into)
   }
@@ -135,7 +138,7 @@ export class Facts {
     await this.#fan.fanOut(queries, added, into)
   }
 
-  /** What channels said of the subjects of `facts` before these came, in the order of `facts`. */
+  /** The sightings of the subjects of `facts` before the facts came, in the order of `facts`. */
   async #seenBefore(queries: Queries, facts: readonly Fact[]): Promise<Seen[]> {
     const subjects = facts.flatMap(({ subject }) => subject ?? [])
     const rows =
@@ -158,7 +161,7 @@ export class Facts {
     })
   }
 
-  /** A channel says that `subject` happened: remembered on the fact, or for the fact to come. */
+  /** A channel reports that `subject` happened: stored with the fact, or for the fact to come. */
   async sight(
     queries: Queries,
     { subject, channel, at }: { subject: string; channel: Channel; at: number },
@@ -173,7 +176,7 @@ export class Facts {
       into.sightings.push({ channel, type: fact.type, at, factAt: fact.at })
       return
     }
-    // A session comes back to the same status again and again; the others happen once.
+    // A session returns to the same status again and again; everything else happens once.
     if (fact === undefined || /^session\.(?!created|deleted)/.test(subject))
       await queries.change(
         'INSERT INTO sidecar.sightings (subject, channel, at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',

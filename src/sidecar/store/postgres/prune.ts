@@ -18,7 +18,7 @@ interface OldFact {
   pending: boolean
 }
 
-/** Removes what is over, step by step: what it keeps, and why, is in sqlite/prune.ts. */
+/** Removes old rows step by step; sqlite/prune.ts describes what it keeps, and why. */
 export class Pruning {
   readonly #lanes: Lanes
   /** Where the walks through facts and lanes are. Each starts over at its end, so a skipped row is read again. */

@@ -26,7 +26,7 @@ const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM
 const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
 const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
-/** Frames that one question gives, at most, and their characters, about: what a slow reader makes us hold. */
+/** The most frames of one query, and about how many characters: this limits the memory for a slow reader. */
 const FRAMES = 2048
 const CHARACTERS = 256 * 1024
 
@@ -72,7 +72,7 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
           values,
         )
         for (const row of rows) {
-          // One that is damaged is left out, and another takes its place.
+          // A damaged one is left out, and the next one takes its place.
           const fact = factOf(row)
           if (fact !== null && !listing.add(fact)) return listing.listed()
         }
@@ -189,7 +189,7 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
       const title = exact === null ? wanted : undefined
       const { text, values } = where([
         ['(first_seen, id) < (?::bigint, ?)', last?.first_seen, last?.id],
-        // Those that left the scope are kept for what is still to be delivered.
+        // Sessions that left the scope are kept for their pending deliveries.
         [
           "NOT EXISTS (SELECT 1 FROM sidecar.session_owners o WHERE o.session_id = id AND o.owner = 'foreign')",
         ],

@@ -47,7 +47,7 @@ export const owners = {
     )
   },
 
-  /** Takes out the frames that were held of a session, in their order. */
+  /** Removes and returns the held frames of a session, in their order. */
   async release(queries: Queries, sessionId: string): Promise<Fact[]> {
     const rows = await queries.rows<{ pos: number; fact: string }>(
       'DELETE FROM sidecar.held_frames WHERE session_id = $1 RETURNING pos, fact',
@@ -120,7 +120,7 @@ interface ScopingParts {
   sessions: Sessions
 }
 
-/** Inside the transaction of a batch with a scope: notes who owns its sessions, and keeps the part that is ours. */
+/** Inside the transaction of a batch with a scope: stores the owners of its sessions, and returns the part that is ours. */
 export class Scoping {
   readonly #parts: ScopingParts
 
@@ -159,7 +159,7 @@ export class Scoping {
       await owners.hold(queries, held)
       into.hinted = true
     }
-    // The stream gives one hint a session, which may be done long ago: only a new reading releases the held frames.
+    // The stream gives one hint for a session, which may be done already: only a new read releases the held frames.
     for (const id of new Set(held.map(({ sessionId }) => sessionId)))
       await this.#parts.hints.ensure(queries, id, times)
     if (held.length + moved > 0) into.held = await owners.held(queries)

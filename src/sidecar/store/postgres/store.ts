@@ -263,7 +263,7 @@ function createStore(
     return into
   }
 
-  /** Reports to the other processes what a commit has for them. */
+  /** Reports a commit to the other processes that have work from it. */
   const wakeOthers = (batch: Batch, committed: Committed, { stepped }: Pass): void => {
     if (membership.live <= 1) return
     const note = (topic: WakeTopic, shard: number): void => {
@@ -423,7 +423,7 @@ function createStore(
     begin: () => membership.begin(),
     async close() {
       if (closed) return
-      // What comes now would find that this process has resigned.
+      // Later writes would find that this process has resigned.
       closed = true
       begun.stop()
       await committer.finish()

@@ -39,7 +39,7 @@ const TEXT = 25
 /** Bytes of: dimensions, nulls, type, length, lower bound. */
 const HEADER = 20
 
-/** In the binary format: as a text, each quote of each body would be escaped and read again. */
+/** In the binary format, because in a text each quote of each body would be escaped and parsed. */
 function textArray(members: readonly Member[]): Buffer {
   const texts = members.map((one) => (one === null ? null : storable(String(one))))
   let size = HEADER

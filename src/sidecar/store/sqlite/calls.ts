@@ -39,7 +39,7 @@ export interface Due {
   due_at: number
 }
 
-/** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
+/** The ledger of function calls. A step is refused unless the call is in the state that the caller expects. */
 export class Calls {
   readonly #claimed = new Set<string>()
   readonly #ownership: Ownership

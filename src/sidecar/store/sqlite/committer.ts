@@ -9,8 +9,8 @@ import type { OwnerMark } from './owner-page.ts'
 /** How soon a write must be on disk. */
 export type Urgency =
   /**
-   * Before the other writes of its transaction, and soonest: a tool runs as soon as its call is stored, and its result is
-   * posted as soon as it is stored.
+   * Written before the other writes of its transaction, and soonest: a tool runs as soon as its call is stored, and its result
+   * is posted as soon as it is stored.
    */
   | 'first'
   | 'now'
@@ -30,10 +30,13 @@ interface Write {
   failed(error: unknown): void
 }
 
-/** How long a write waits while another program has the database locked, and how often it tries, milliseconds. */
+/** How long a write waits while another program locks the database, and the time between two tries, milliseconds. */
 const HELD = 5000
 const AGAIN = 50
-/** Urgent writes sooner than this after a commit wait for the next turn, so that those of many calls share one, milliseconds. */
+/**
+ * Urgent writes sooner than this after a commit wait for the next turn of the event loop, so that many calls share a commit,
+ * milliseconds.
+ */
 const APART = 0.5
 
 /** Receives every commit and every failed write. */
@@ -79,7 +82,7 @@ export class Committer {
   #scheduled = false
   /** Steady milliseconds: of the last commit. */
   #endedAt = -Infinity
-  /** Steady milliseconds: since when another program holds the database. */
+  /** Steady milliseconds: since when another program locks the database. */
   #heldSince: number | null = null
   #again: Timer | null = null
   /** The timer of patient writes, while no other write waits. */
@@ -127,7 +130,7 @@ export class Committer {
     this.#clock.soon(() => this.flush(), 'same')
   }
 
-  /** The least patient of those that wait has the timer: an ack with 50 ms must not hold up a frame with 1 ms. */
+  /** The write with the shortest wait sets the timer: an ack with 50 ms must not delay a frame with 1 ms. */
   #wait(patience: number): void {
     const until = this.#clock.steady() + patience
     if (this.#patience !== null && this.#patience.until <= until) return
@@ -244,7 +247,7 @@ function isHeld(error: unknown): boolean {
  * Readers do not take this right.
  */
 export class Ownership {
-  /** What is claimed in this store is claimed under it. */
+  /** All claims in this store are made under this lease. */
   readonly lease: Lease
   /** Called once, when it is lost. */
   onLost: ((error: StoreError) => void) | null = null
@@ -253,9 +256,9 @@ export class Ownership {
   #lost: StoreError | null = null
 
   /**
-   * Takes it. A file then has all that was committed before, so that the log beside it begins with this owner.
-   * `recover` writes in the same transaction: a start that a full disk stops there leaves the store to a former owner
-   * that still runs.
+   * Takes the store. The file then has everything that was committed before, so the log beside it begins with this owner.
+   * `recover` writes in the same transaction: if a full disk stops the start there, a former owner that still runs keeps the
+   * store.
    */
   constructor(db: Sqlite, recover: () => void = () => undefined) {
     const take = db.prepare<[], Pick<OwnerMark, 'owner' | 'epoch'>>(
@@ -297,7 +300,7 @@ export class Ownership {
     if (row === undefined || !this.holds(row)) this.lose(this.#fenced())
   }
 
-  /** Whether what was claimed under `lease` is claimed still. */
+  /** Whether what was claimed under `lease` is still claimed. */
   holds({ epoch, owner }: Lease): boolean {
     return epoch === this.lease.epoch && owner === this.lease.owner
   }
@@ -308,12 +311,12 @@ export class Ownership {
       const row = this.#row.get()
       return row !== undefined && row.epoch > this.lease.epoch && [row.owner, row.previous].includes(owner)
     } catch {
-      // A file that was overwritten is no database any more.
+      // A file that was overwritten is no longer a database.
       return false
     }
   }
 
-  /** Why nothing may be written any more; null: it may. */
+  /** Why nothing may be written any more; null: writes are allowed. */
   get lost(): StoreError | null {
     return this.#lost
   }
@@ -334,7 +337,10 @@ export class Ownership {
   }
 }
 
-/** A full disk may refuse the file what the log has. The former owner is fenced by now: this one goes on with the log as it is. */
+/**
+ * On a full disk, the content of the log may not fit into the file. The former owner is fenced by now: this one continues with
+ * the log as it is.
+ */
 function emptyLog(db: Sqlite): void {
   try {
     db.pragma('wal_checkpoint(TRUNCATE)')
@@ -343,15 +349,15 @@ function emptyLog(db: Sqlite): void {
   }
 }
 
-/** The steady time is written down so often, milliseconds. */
+/** Interval at which the steady time is stored, milliseconds. */
 const NOTED = 1000
 /** The checkpoint with the steady time of the last commit, to the second. */
 export const STEADY = 'steady'
 
 /**
- * What waits in the store is due by the steady clock, which starts at the wall clock. When a person set that back between
- * two processes, all of it would wait for as long: it is moved back with the clock. Part of the transaction that takes the
- * store.
+ * Work in the store is due by the steady clock, which starts at the wall clock. If a person sets the wall clock back between
+ * two processes, all work would wait for that time: due times are moved back with the clock. Part of the transaction that
+ * takes the store.
  */
 export function recoverTime(db: Sqlite, checkpoints: Checkpoints, clock: Clock): void {
   const last = Number(checkpoints.get(STEADY) ?? 0)
@@ -360,13 +366,13 @@ export function recoverTime(db: Sqlite, checkpoints: Checkpoints, clock: Clock):
     for (const table of ['hints', 'lanes', 'calls']) {
       db.prepare(`UPDATE ${table} SET due_at = max(0, due_at - ?)`).run(back)
     }
-    // How long a turn's artifacts have been awaited says when to look again.
+    // The time for which artifacts have been awaited decides when they are read again.
     db.prepare('UPDATE turns SET final_read_at = max(0, final_read_at - ?) WHERE settled = 0').run(back)
     checkpoints.set(STEADY, String(last - back))
   }
 }
 
-/** @returns what notes the steady time, inside a transaction. */
+/** @returns a function that stores the steady time, inside a transaction. */
 function keepTime(checkpoints: Checkpoints, clock: Clock): () => void {
   let noted = 0
   return () => {

@@ -15,22 +15,22 @@ import { OWNER_SCHEMA } from './owner-page.ts'
 import { recogniseStore, type Sqlite } from './open.ts'
 import { versionOf } from './schema.ts'
 
-/** Pages copied before others get their turn, and progress is reported. */
+/** Pages that are copied before other work runs and progress is reported. */
 const STEP = 500
 
 export type Progress = (part: { done: number; total: number }) => void
 
 /**
- * Has `fill` write a new file beside `target`, and gives it that name once it is whole and on disk. What is killed leaves a
- * folder `NAME.partial-…`, which may be removed. `place`: how it gets there, in place of giving a name that is free.
- * @throws {OperatorError} when something is at `target`.
+ * Lets `fill` write a new file beside `target`, and gives it that name once it is complete and on disk. If the process is
+ * killed, a folder `NAME.partial-…` remains, which may be removed. `place`: moves the file there in another way than to a free
+ * name. @throws {OperatorError} when something is at `target`.
  */
 export async function writeCopy<T>(
   target: string,
   fill: (partial: string) => Promise<T>,
   place: (partial: string) => void | Promise<void> = (partial) => giveName(partial, target),
 ): Promise<T> {
-  // A folder of its own, for our user alone: another copy to the same name does not meet it.
+  // A separate folder, for our user alone, so that two copies to one name do not meet.
   const folder = mkdtempSync(`${target}.partial-`)
   try {
     const partial = join(folder, 'copy.db')
@@ -45,7 +45,9 @@ export async function writeCopy<T>(
   }
 }
 
-/** What an open database holds, also one whose file was deleted; `closeStore` is called before the copy has its name. */
+/**
+ * The content of an open database, also of one whose file was deleted; `closeStore` is called before the copy gets its name.
+ */
 export async function saveCopy(db: Sqlite, target: string, closeStore: () => Promise<void>): Promise<void> {
   await writeCopy(
     target,
@@ -68,7 +70,7 @@ export async function copyDatabase(source: string, partial: string, onProgress: 
   const db = new Database(source, { readonly: true })
   try {
     recogniseStore(db, source)
-    // Held while it is read: a backup of what goes on changing starts over with every commit of another process.
+    // Locked while it is read: a backup starts over with every commit of another process.
     db.exec('BEGIN; SELECT 1 FROM sqlite_schema')
     await db.backup(partial, {
       progress: ({ totalPages, remainingPages }) => {
@@ -96,7 +98,7 @@ function leaveOneFile(partial: string, change: (copy: Sqlite) => void): void {
   }
 }
 
-/** A second name takes the place of nothing; where a file system knows no second names, the first is changed. */
+/** A second name replaces no file; if the file system has no second names, the first name is changed. */
 function giveName(partial: string, target: string): void {
   try {
     linkSync(partial, target)

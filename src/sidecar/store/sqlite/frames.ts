@@ -5,9 +5,9 @@ import type { Sqlite } from './open.ts'
 import { POSITIONS_OF_SESSION } from './listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 
-/** Places of the log that one question looks through: others get their turn in between. */
+/** Positions of the log that one query reads: other work runs in between. */
 const STRETCH = 2048
-/** Characters of frames that one question gives, about: what a slow reader makes us hold. */
+/** About how many characters of frames one query returns: this limits the memory for a slow reader. */
 const CHARACTERS = 256 * 1024
 
 /** The log read as the stream that it came from. Seqs ascend with positions, except where frames were held for a time. */
@@ -25,7 +25,7 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
   const between = db.prepare<[number, number], FactRow>(
     `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.pos > ? AND f.pos <= ? AND f.seq IS NOT NULL ORDER BY f.pos`,
   )
-  // By the positions of a session's facts: what a replay costs does not grow with the rest of the log.
+  // Reads by the positions of a session's facts: the cost of a replay does not grow with the rest of the log.
   const ofSession = db.prepare<(string | number)[], FactRow>(
     `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.pos IN (${POSITIONS_OF_SESSION}
        ORDER BY 1 LIMIT ${STRETCH}) ORDER BY f.pos`,
@@ -65,7 +65,7 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
   }
 }
 
-/** Takes rows until there are enough characters (`full`); `reached`: the place of the last one taken. */
+/** Takes rows until there are enough characters (`full`); `reached`: the position of the last one. */
 function read(found: Iterable<FactRow>): {
   frames: StoredFact[]
   rows: number

@@ -19,7 +19,7 @@ export function scopeOf(bits: number): HintScope {
   return bits === SCOPES.artifacts ? 'artifacts' : 'turns'
 }
 
-/** A session whose frames are held is read so soon, milliseconds: those that come together cost one reading. */
+/** Delay of the read of a session whose frames are held, milliseconds: frames that arrive together cause one read. */
 export const HELD_DELAY = 30
 
 /** A sweep is the hint of no session. */
@@ -45,7 +45,7 @@ export function gather(hints: readonly Hint[], now: number): Map<string, Since> 
   for (const { sessionId, scope, channel, at, delay } of hints) {
     const key = sessionId ?? SWEEP
     const row = {
-      // Rounded down: what is due now is due in this very millisecond.
+      // Rounded down: what is due now is due within this millisecond.
       due_at: Math.floor(now + delay),
       scope: SCOPES[scope],
       seen_stream: channel === 'stream' ? at : null,
@@ -59,7 +59,7 @@ export function gather(hints: readonly Hint[], now: number): Map<string, Since> 
   return rows
 }
 
-/** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
+/** The keyed work queue of sessions to read: one row for each session, for any number of hints. Claims live in memory. */
 export class Hints {
   readonly #claimed = new Map<string, Since | null>()
   readonly #add
@@ -171,7 +171,7 @@ export class Hints {
     this.#again.run(sessionId, ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope])
   }
 
-  /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
+  /** A sweep is complete: a read of the whole list may take longer than the time between two small sweeps. */
   swept({ claim }: ClaimedHint): void {
     if (this.#ownership.holds(claim.lease)) this.#answer(SWEEP, claim)
   }
@@ -186,12 +186,12 @@ export class Hints {
     if (since !== undefined && since !== null) this.#restart.run({ ...since, session_id: key })
   }
 
-  /** After a reading that failed: it is due again later. */
+  /** After a read that failed: the hint is due again later. */
   postpone({ sessionId, claim }: ClaimedHint, dueAt: number): void {
     if (this.#ownership.holds(claim.lease)) this.#release.run(Math.ceil(dueAt), sessionId ?? SWEEP)
   }
 
-  /** After a reading that has to be made again: what came since its claim waits for nothing. */
+  /** After a read that must be repeated: hints since its claim are due at once. */
   defer({ sessionId, claim }: ClaimedHint, dueAt: number): void {
     if (!this.#ownership.holds(claim.lease)) return
     const key = sessionId ?? SWEEP

@@ -181,7 +181,7 @@ export class Lanes {
     return bits
   }
 
-  /** One statement updates each lane, and one writes the rows that a handler's deliveries need, however many facts it gets. */
+  /** One statement updates each lane, and one writes the rows that a handler's deliveries need, for any number of facts. */
   fanOut(facts: readonly StoredFact[], into: Committed): void {
     for (const [handler, byKey] of this.#sort(facts)) {
       const rows: string[] = []

@@ -1,17 +1,17 @@
 import type { Listed } from '../../../core/listed.ts'
 import type { Clock } from '../../../std/ports.ts'
 
-/** Characters of one answer to a person, about: what it makes us hold, and for how long it holds up others. */
+/** About how many characters one answer to a person has: this limits its memory and the time for which other work waits. */
 const CHARACTERS = 4 * 1024 * 1024
 
 /** Behind a cursor that cannot be placed. */
 export const NOTHING: Listed<never> = { rows: [], more: false }
 
-/** A page in the making: it is full with so many rows, or once they have so many characters. */
+/** A page that is being filled: it is full at a number of rows, or at a number of characters. */
 export interface Listing<T> {
-  /** @returns false when it is full, and the row did not go in. */
+  /** @returns false when the page is full, and the row was not added. */
   add(row: T): boolean
-  /** What was added; `more`: a row did not go in. */
+  /** The rows that were added; `more`: a row was not added. */
   listed(): Listed<T>
 }
 
@@ -32,7 +32,7 @@ export function createListing<T>(limit: number, sizeOf: (row: T) => number): Lis
   }
 }
 
-/** The rows of one question, as many as fit. */
+/** The rows of one query, as many as fit. */
 export function list<T>(rows: Iterable<T>, limit: number, sizeOf: (row: T) => number): Listed<T> {
   const listing = createListing(limit, sizeOf)
   for (const row of rows) if (!listing.add(row)) break
@@ -43,17 +43,17 @@ export function mapListed<T, U>({ rows, more }: Listed<T>, map: (row: T) => U[])
   return { rows: rows.flatMap(map), more }
 }
 
-/** Places of the log that one question looks through: no index has all that is asked for, and others wait meanwhile. */
+/** Positions of the log that one query reads: no index has all that is searched, and other work waits meanwhile. */
 const STRETCH = 16_384
 
-/** A part of the log, both ends included, and from which of them it is read. */
+/** A part of the log, both ends included, and the direction in which it is read. */
 export interface Part {
   low: number
   high: number
   order: 'asc' | 'desc'
 }
 
-/** Looks through the log until the page is full, a stretch at a time, and lets others go first in between. */
+/** Searches the log until the page is full, one part at a time, and lets other work run in between. */
 export async function scan<T>(
   { low, high, order }: Part,
   listing: Listing<T>,
@@ -81,7 +81,10 @@ export function where(conditions: readonly Condition[]): [text: string, values: 
   return [text, used.flatMap(([, ...values]) => values)]
 }
 
-/** Positions of the facts of one session (`?`) from `?` to `?`, each value twice: those noted, and the newest, which are not noted yet (log.ts). */
+/**
+ * Positions of the facts of one session (`?`) from `?` to `?`, each value twice: those with an entry, and the newest, which
+ * have none yet (log.ts).
+ */
 export const POSITIONS_OF_SESSION = `SELECT pos FROM session_facts WHERE session_id = ? AND pos BETWEEN ? AND ?
   UNION ALL SELECT pos FROM facts WHERE session_id = ? AND pos
     BETWEEN max(?, 1 + ifnull((SELECT CAST(value AS INTEGER) FROM checkpoints WHERE name = 'session_facts'), 0)) AND ?`

@@ -5,15 +5,15 @@ import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { createFolder, PRIVATE } from '../../../std/folder.ts'
 import { explainOpening } from './refusal.ts'
 
-/** A program that only reads holds a database without a log for a moment, milliseconds. */
+/** A program that only reads locks a database without a log for a moment, milliseconds. */
 const READERS = 1000
 
 const WRITABLE =
   'put the store into a folder that this user may write to: store.url, or for dev the working folder'
 
 /**
- * Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. A file
- * that is there is not opened: to close it would free every lock that this process has on it, another store's as well.
+ * Facts have texts of agents and people: only our user may read them. SQLite gives its side files the same mode. An existing
+ * file is not opened: closing it would free every lock that this process has on it, also one of another store.
  */
 export function createPrivately(file: string): void {
   try {
@@ -26,8 +26,8 @@ export function createPrivately(file: string): void {
 }
 
 /**
- * One process a file. An exclusive lock on a second, empty database is freed by the kernel however we die, and leaves
- * the store itself open to readers (backup, check).
+ * One process for each file. The kernel frees an exclusive lock on a second, empty database however the process ends. The
+ * store itself stays open to readers (backup, check).
  */
 export function lock(file: string): () => void {
   createPrivately(`${file}-lock`)
@@ -61,7 +61,7 @@ export function assertOneName(file: string): void {
     probe.pragma('locking_mode = EXCLUSIVE')
     probe.exec('BEGIN EXCLUSIVE; ROLLBACK')
   } catch (error) {
-    // What is no database is refused by who opens it.
+    // A file that is no database is refused by its caller.
     if (!codeOf(error).startsWith('SQLITE_BUSY')) return
     throw new OperatorError(
       `store: ${file} is in use by another process, maybe under another name (a hard link, or the file mounted by itself ` +

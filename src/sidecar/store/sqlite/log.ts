@@ -30,7 +30,10 @@ interface SightedRow {
   seen: number | null
 }
 
-/** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
+/**
+ * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
+ * transaction of the caller.
+ */
 export class Facts {
   readonly #fan: Fan
   readonly #insert
@@ -88,12 +91,12 @@ export class Facts {
     this.#checkpoints.set(INDEXED, String(newest))
   }
 
-  /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
+  /** Adds the new ones of `facts`, in order, and their deliveries. */
   append(facts: readonly Fact[], into: Committed): void {
     this.release(this.unpruned(facts), into)
   }
 
-  /** A service that replays everything hands us what we delivered and removed long ago. */
+  /** A service that replays everything sends frames that were delivered and removed long ago. */
   unpruned(facts: readonly Fact[]): readonly Fact[] {
     if (facts.every(({ seq }) => seq === null)) return facts
     const pruned = seqOf(this.#checkpoints.get(PRUNED_SEQ))
@@ -101,7 +104,7 @@ export class Facts {
     return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
   }
 
-  /** As `append`, of frames that were held: later ones may have been delivered and removed meanwhile. */
+  /** As `append`, for frames that were held: later frames may have been delivered and removed meanwhile. */
   release(facts: readonly Fact[], into: Committed): void {
     const added: StoredFact[] = []
     for (let from = 0; from < facts.length; from += TOGETHER) {
@@ -150,7 +153,7 @@ export class Facts {
     return [id, type, sessionId, turnId, at, seq, body, ...rest]
   }
 
-  /** What channels said of `subject` before its fact came. */
+  /** The sightings of `subject` before its fact came. */
   #seenBefore(subject: string, given: Seen): Seen {
     const seen = { ...given }
     for (const { channel, at } of this.#sightings.all(subject))
@@ -158,7 +161,7 @@ export class Facts {
     return seen
   }
 
-  /** A channel says that `subject` happened: remembered on the fact, or for the fact to come. */
+  /** A channel reports that `subject` happened: stored with the fact, or for the fact to come. */
   sight(subject: string, channel: Channel, at: number, into: Committed): void {
     const fact = this.#latest[channel].get(subject)
     if (fact !== undefined && fact.seen === null) {
@@ -166,7 +169,7 @@ export class Facts {
       into.sightings.push({ channel, type: fact.type, at, factAt: fact.at })
       return
     }
-    // A session comes back to the same status again and again; the others happen once.
+    // A session returns to the same status again and again; everything else happens once.
     if (fact === undefined || /^session\.(?!created|deleted)/.test(subject))
       this.#addSighting.run(subject, channel, at)
   }
@@ -191,7 +194,7 @@ export function seqOf(text: string | null): bigint | null {
   return text !== null && isWhole(text) ? BigInt(text) : null
 }
 
-/** Named places up to which something is done: the stream's cursor, the sweep's, the pruning's. */
+/** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
 export class Checkpoints {
   readonly #get
   readonly #set
@@ -218,7 +221,7 @@ export class Checkpoints {
   }
 }
 
-/** Facts carry a checksum beside, since they are what we promised to keep. */
+/** A fact has a checksum, because facts are what the sidecar promises to keep. */
 export interface FactRow {
   pos: number
   id: string
@@ -245,7 +248,7 @@ export function checksum(fact: Pick<Fact, 'id' | 'type' | 'sessionId' | 'body'>)
   return crc32(fact.body, crc32(`${fact.id}\n${fact.type}\n${fact.sessionId ?? ''}`))
 }
 
-/** null when the row is not what was written. */
+/** null when the row differs from what was written. */
 export function factOf(row: FactRow): StoredFact | null {
   const fact: StoredFact = {
     pos: row.pos,

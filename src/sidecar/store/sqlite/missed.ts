@@ -5,7 +5,7 @@ import { MISSED_PLACE, missedOf, oldOf, type SeenRow } from '../missed.ts'
 import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
-/** Facts that one step reads: the store does nothing else meanwhile. */
+/** Facts that one step reads; no other work of the store runs meanwhile. */
 const STEP = 2000
 
 /**

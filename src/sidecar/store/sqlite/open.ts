@@ -32,8 +32,8 @@ export interface OpenStore {
 }
 
 /**
- * Opens or creates the database and brings it to the newest version.
- * @throws {OperatorError} when another process uses it, or when it is damaged, foreign or newer than this program.
+ * Opens or creates the database and brings it to the newest version. @throws {OperatorError} when another process uses it, or
+ * when it is damaged, foreign or newer than this program.
  */
 export function openDatabase(path: string): OpenStore {
   if (path === ':memory:') {
@@ -70,7 +70,7 @@ export function openDatabase(path: string): OpenStore {
   }
 }
 
-/** @throws {OperatorError} when a database is another program's, or of a newer version of this one. */
+/** @throws {OperatorError} when a database belongs to another program, or to a newer version of this one. */
 export function recogniseStore(db: Sqlite, file: string): void {
   const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get()
   const id = db.pragma('application_id', { simple: true })
@@ -111,7 +111,7 @@ function configure(db: Sqlite): void {
     throw new OperatorError('store: synchronous=FULL was refused')
   db.pragma('busy_timeout = 5000')
   db.pragma('cache_size = -8000')
-  // A commit that happens to checkpoint pays for it; 2,000 pages (8 MiB) keep that rare and the log small.
+  // A commit that reaches this size also makes the checkpoint: 2,000 pages (8 MiB) keep that rare and the log small.
   db.pragma('wal_autocheckpoint = 2000')
   db.pragma('journal_size_limit = 67108864')
 }

@@ -1,4 +1,4 @@
-/** The row of the table `owner`, as far as it says what belongs to what. */
+/** The row of the table `owner`: the part that shows which log belongs to which file. */
 export interface OwnerMark {
   owner: string
   previous: string
@@ -37,7 +37,7 @@ export function readOwnerPage(page: Buffer): OwnerMark | null {
     if (owner === null || previous === null || epoch === null || commits === null) return null
     return OWNER.test(owner) && OWNER.test(previous) ? { owner, previous, epoch, commits } : null
   } catch (error) {
-    // The page ends before the row does: it is none of ours.
+    // The page ends before the row: it is not such a row.
     if (error instanceof RangeError) return null
     throw error
   }

@@ -3,7 +3,7 @@ import { type Checkpoints, seqOf } from './log.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
 
-/** Rows of a table that one step reads: the store does nothing else meanwhile. */
+/** Rows of a table that one step reads; no other work of the store runs meanwhile. */
 const STEP = 500
 /** A sighting without a fact is kept for this long, milliseconds. */
 const SIGHTING_KEPT = 15 * 60_000

@@ -13,7 +13,7 @@ import { type SessionRow, recordOf } from './sessions.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { createWaiting } from './waiting.ts'
 
-/** Titles are in no index, and reading them takes about 2 µs each, while nothing else is done: older ones are left out. */
+/** Titles are in no index. Reading one takes about 2 µs, and no other work runs meanwhile: older titles are left out. */
 export const SEARCHED = 10_000
 const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_seen DESC LIMIT 1 OFFSET ${SEARCHED}), 0)`
 /** Turns and calls of one session that its page shows. */
@@ -44,7 +44,7 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
       const rows = query<SessionRow>(
         [
           ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
-          // Those that left the scope are kept for what is still to be delivered.
+          // Sessions that left the scope are kept for their pending deliveries.
           ["NOT EXISTS (SELECT 1 FROM session_owners WHERE session_id = id AND owner = 'foreign')"],
           ['status = ?', status],
           ['id = ?', exact?.id],

@@ -11,18 +11,18 @@ import { assertOwnLog, hasOwnLog } from './wal.ts'
 export interface Restored extends Inspection {
   /** Where it was read from. */
   from: string
-  /** Where the database went that was there before; null: there was none. */
+  /** The new path of the former database; null: there was none. */
   kept: string | null
-  /** Where the log went of a database that was not there any more; null: there was none, or it is kept with its database. */
+  /** The new path of the log of a database that was deleted; null: there was none, or it is kept with its database. */
   keptLog: string | null
 }
 
 type Kept = Pick<Restored, 'kept' | 'keptLog'>
 
 /**
- * Puts a copy in the place of a store. The former database is kept beside it with its log; the copy has the name only once
- * it is whole, was read through and is on disk.
- * @throws {OperatorError} when a sidecar uses the store, or the copy is not sound. Nothing was changed then.
+ * Replaces a store with a copy. The former database is kept beside it with its log. The copy gets its name only after it is
+ * complete, checked and on disk. @throws {OperatorError} when a sidecar uses the store, or the copy is not sound. Nothing was
+ * changed then.
  */
 export async function restoreStore(
   from: string,
@@ -65,9 +65,9 @@ export async function restoreStore(
 }
 
 /**
- * The former database goes aside with its log, under names by which SQLite finds the two together. After a crash at any
- * point, the former store is in its place, or the new one beside the log of the former, which is refused (wal.ts).
- * @returns where the former one is.
+ * The former database is moved with its log, under names by which SQLite finds the two together. After a crash at any point,
+ * the former store is in its place, or the new one is beside the log of the former, which is refused (wal.ts). @returns where
+ * the former one is.
  */
 function exchange(partial: string, target: string, now: number): Kept {
   const aside = `${target}.before-restore-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`
@@ -80,7 +80,7 @@ function exchange(partial: string, target: string, now: number): Kept {
   return { kept: null, keptLog: sides.includes('-wal') ? `${aside}-wal` : null }
 }
 
-/** A second name, so that there is a store at every moment; where a file system knows none, it is moved. */
+/** A second name, so that there is a store at every moment; if the file system has no second names, it is moved. */
 function keepName(target: string, aside: string): void {
   try {
     linkSync(target, aside)

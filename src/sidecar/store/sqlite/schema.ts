@@ -16,14 +16,14 @@ export function knownMigrations(): string[] {
     .sort()
 }
 
-/** The number of the last migration that a database has seen. */
+/** The number of the last migration of a database. */
 export function versionOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
 /**
- * Brings a database to the newest version, or to version `last`, in one transaction: a process that is killed during an
- * upgrade leaves the version that was there.
+ * Brings a database to the newest version, or to version `last`, in one transaction: if the process is killed during an
+ * upgrade, the old version remains.
  */
 export function migrate(db: Database.Database, last = Infinity): void {
   const version = versionOf(db)
@@ -31,7 +31,7 @@ export function migrate(db: Database.Database, last = Infinity): void {
   if (names.length === 0) return
   db.transaction(() => {
     for (const name of names) db.exec(readFileSync(join(MIGRATIONS, name), 'utf8'))
-    // A process is killed after an upgrade: its log holds only this commit, and has to name the owner (wal.ts).
+    // If the process is killed after an upgrade, its log has only this commit, and must name the owner (wal.ts).
     if (version >= OWNER_SCHEMA) db.exec('UPDATE owner SET commits = commits + 1')
     db.pragma(`user_version = ${version + names.length}`)
     db.pragma(`application_id = ${APPLICATION_ID}`)
@@ -39,8 +39,8 @@ export function migrate(db: Database.Database, last = Infinity): void {
 }
 
 /**
- * Tables, indexes and triggers that are not as the migrations make them. SQLite's own check does not see a letter of a
- * definition that changed, and an index that says something else, or a column that is gone, would be believed.
+ * Tables, indexes and triggers that differ from those of the migrations. SQLite's own check does not find a changed letter in
+ * a definition: a wrong index or a missing column would be accepted.
  */
 export function alteredDefinitions(db: Database.Database): string[] {
   const pure = new Database(':memory:')

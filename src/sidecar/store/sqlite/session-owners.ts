@@ -93,7 +93,7 @@ export class SessionOwners {
     this.#put.run(sessionId, owner, at, adoptedAt ?? before?.adopted_at ?? null, cursor)
   }
 
-  /** Takes out the frames that were held of a session, in their order. */
+  /** Removes and returns the held frames of a session, in their order. */
   release(sessionId: string): Fact[] {
     const facts = this.#heldOf.all(sessionId).map(factIn)
     if (facts.length > 0) this.#dropHeld.run(sessionId)
@@ -170,7 +170,7 @@ interface ScopingParts {
   clock: Clock
 }
 
-/** Inside the transaction of a batch with a scope: notes who owns its sessions, and keeps the part that is ours. */
+/** Inside the transaction of a batch with a scope: stores the owners of its sessions, and returns the part that is ours. */
 export function createScoping(parts: ScopingParts): (batch: Batch, into: Committed) => Batch {
   const { owners, facts, hints, sessions, checkpoints, clock } = parts
 
@@ -204,7 +204,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
     let moved = 0
     for (const one of batch.owners ?? []) moved += note(one, into)
     const { held, ...sifted } = owners.sift({ ...batch, facts: facts.unpruned(batch.facts ?? []) })
-    // The stream gives one hint a session, which may be done long ago: only a new reading releases the held frames.
+    // The stream gives one hint for a session, which may be done already: only a new read releases the held frames.
     for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())
     if (held.size > 0) into.hinted = true
     if (held.size + moved > 0) into.held = owners.held()

@@ -47,7 +47,7 @@ export class Sessions {
     this.#clock = clock
     this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
-    // A sweep glances at 100,000 sessions: their resources are left where they are.
+    // A sweep compares 100,000 sessions: their resources are not read.
     this.#glance = db.prepare<[string], GlanceRow>(
       'SELECT status, updated_at, at_rest, deleted_at FROM sessions WHERE id = ?',
     )

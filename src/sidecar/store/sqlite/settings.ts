@@ -4,7 +4,7 @@ import type { Lanes } from './lanes.ts'
 import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
-/** Entries that are kept of what could not be read; the oldest go first. */
+/** The most entries in quarantine; the oldest are removed first. */
 const KEPT = 1000
 
 export function createSettings(parts: {

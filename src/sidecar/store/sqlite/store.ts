@@ -35,7 +35,7 @@ import { watchFile, type FileWatch } from './watch.ts'
 export interface StoreOptions extends Witness {
   clock: Clock
   log: Log
-  /** Called once, when another process took the store or its files are gone: nothing is written or handed out any more. */
+  /** Called once, when another process took the store or its files are gone: nothing is written or returned any more. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
   onDeadLettered?: (handler: string) => void
@@ -44,7 +44,7 @@ export interface StoreOptions extends Witness {
 export interface SqliteOptions extends StoreOptions {
   /** A file, or `:memory:`. */
   path: string
-  /** Pages of 4 KiB after which the database counts as full; for trying what then happens. */
+  /** Pages of 4 KiB after which the database counts as full, to test a full disk. */
   maxPages?: number
 }
 
@@ -331,7 +331,7 @@ export function createSqliteStore(
     async close() {
       if (closed) return
       begun.stop()
-      // So that every program finds them. A start writes what a full disk refuses now.
+      // So that every program finds them. If a full disk refuses this now, the next start writes it.
       write(() => rows.writeAll()).catch(() => undefined)
       committer.flush(true)
       closed = true
@@ -350,7 +350,7 @@ function isResult({ event }: CallStep): boolean {
   return event.type === 'result_fixed'
 }
 
-/** Readings without anything new. A power failure may lose them: their hints are due again then, and they are repeated. */
+/** Reads that found nothing new. A power failure may lose them: their hints are then due again, and they are repeated. */
 function showsNothing({ readings = [], ...others }: Batch): boolean {
   const isEmpty = ({ session, hint, facts, newCalls, opened, resolved, turns }: Reading): boolean =>
     session !== null &&

@@ -35,7 +35,7 @@ export function watchFile(parts: {
   log: Log
 }): FileWatch {
   const { db, file, ownership, clock, log } = parts
-  // Closed after the database only: to close a file frees all locks of a process on it.
+  // Closed only after the database: closing a file frees all locks of a process on it.
   const main = openSync(file, 'r')
   const opened = fstatSync(main)
   const sides = [`${file}-wal`, `${file}-shm`].map((path) => ({ path, opened: identityOf(path) }))
@@ -46,14 +46,14 @@ export function watchFile(parts: {
   let timer: Timer | null = null
   let closed = false
 
-  /** The owner that the file alone names; null: none. */
+  /** The owner in the file without its log; null: none. */
   function ownerOf(handle: number): string | null {
     const page = Buffer.alloc(pageSize)
     const read = readSync(handle, page, 0, pageSize, ((root ?? 1) - 1) * pageSize)
     return read < pageSize ? null : (readOwnerPage(page)?.owner ?? null)
   }
 
-  /** A copy in its place, or a process that has the file open under another name and so with another log. */
+  /** A copy in its place, or a process that has opened the file under another name and so with another log. */
   function overwritten(): boolean {
     const owner = ownerOf(main)
     if (owner === ownership.lease.owner || (owner !== null && owner === begun)) return false
@@ -89,7 +89,7 @@ export function watchFile(parts: {
       if (found === null) ownership.check()
       else {
         loss = found.loss
-        // What the deleted log alone has goes into the file.
+        // The part that only the deleted log has is written into the file.
         if (loss === 'side file') db.pragma('wal_checkpoint(PASSIVE)')
         ownership.lose(new StoreError('lost', new Error(found.detail)))
       }
@@ -107,7 +107,7 @@ export function watchFile(parts: {
     const target = kind === 'deleted' ? file : aside
     const closeAndTidy = async (): Promise<void> => {
       await closeStore()
-      // SQLite leaves them where its file is not the one of that name any more. The copy has what they held.
+      // SQLite leaves these files if its database no longer has that name. The copy has their content.
       for (const { path, opened: ours } of sides) if (same(identityOf(path), ours)) rmSync(path)
     }
     try {
