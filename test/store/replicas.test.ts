@@ -266,6 +266,29 @@ describe('a process that stops renewing', () => {
     await store.hints.nextDue()
   })
 
+  it('renews while every connection for reads waits for the database', async () => {
+    const url = await createDatabase()
+    const [other, admin] = [await adminOf(url), await adminOf(url)]
+    const lease = new VirtualClock()
+    const { store, renewals } = await replica(url, lease)
+    await other.query('BEGIN')
+    await other.query('LOCK TABLE sidecar.facts IN ACCESS EXCLUSIVE MODE')
+    const reads = Promise.all(Array.from({ length: 8 }, () => store.read.facts({ limit: 1, order: 'asc' })))
+    reads.catch(() => undefined)
+    await until('reads that wait', async () => {
+      const { rows } = await admin.query(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+      )
+      return rows.length >= 4
+    })
+    const before = renewals.length
+    await lease.advance(5000)
+    await until('a renewal', () => renewals.length > before, 5000)
+    expect(renewals.at(-1)).toBe('renewed')
+    await other.query('ROLLBACK')
+    await reads
+  })
+
   it('has its attempts recorded as interrupted, and those of the living are left alone', async () => {
     const url = await createDatabase()
     const admin = await adminOf(url)

@@ -47,6 +47,8 @@ export interface Listening {
 export interface Database extends Queries {
   /** Whether a pooler stands between. It gives the connection to another client after each transaction. */
   readonly pooled: boolean
+  /** On a connection of its own, which no slow read uses. A statement that takes long fails early, and can be repeated. */
+  readonly heartbeat: Queries
   begin(): Promise<Transaction>
   listen(channel: string, heard: (text: string) => void): Promise<Listening>
   close(): Promise<void>
@@ -63,8 +65,10 @@ const TIMES = {
   /** Less than `lock`: a process that is frozen in a transaction loses its locks before others stop waiting for them. */
   idleInTransaction: 4_000,
   idle: 30_000,
+  /** Of a renewal of leases, which is repeated twice before they end. */
+  heartbeat: 3000,
 }
-/** The most connections; one of them writes. */
+/** The most connections that read and write; one of them writes. */
 const CONNECTIONS = 5
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
@@ -115,8 +119,17 @@ export async function openDatabase(
     idleTimeoutMillis: 0,
     allowExitOnIdle: true,
   })
+  const heartbeats = new pg.Pool({
+    ...config,
+    ...(pooled ? {} : { statement_timeout: TIMES.heartbeat }),
+    query_timeout: TIMES.heartbeat,
+    connectionTimeoutMillis: TIMES.heartbeat,
+    max: 1,
+    idleTimeoutMillis: TIMES.idle,
+    allowExitOnIdle: true,
+  })
   // An idle connection that breaks: the next statement opens another one.
-  for (const pool of [readers, writers]) {
+  for (const pool of [readers, writers, heartbeats]) {
     pool.on('error', (error) => onError(error))
     // One that breaks in use: without a listener its error would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
@@ -124,10 +137,11 @@ export async function openDatabase(
   return {
     pooled,
     ...queriesOf(readers, pooled),
+    heartbeat: queriesOf(heartbeats, pooled),
     begin: () => begin(writers, pooled ? limits : null),
     listen: (channel, heard) => listen(new pg.Client(config), channel, heard),
     async close() {
-      await Promise.all([readers.end(), writers.end()])
+      await Promise.all([readers.end(), writers.end(), heartbeats.end()])
     },
   }
 }

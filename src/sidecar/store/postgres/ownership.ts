@@ -111,7 +111,7 @@ export class Ownership implements LeaseTable {
 
   async renew({ joined, streamConnected }: Presence, ttl: number): Promise<boolean> {
     const { database, id, time } = this.#parts
-    const [row] = await database.rows<{ now: number }>(
+    const [row] = await database.heartbeat.rows<{ now: number }>(
       `UPDATE sidecar.replicas SET seen = clock_timestamp(), until = clock_timestamp() + $2::bigint * interval '1 ms', joined = $3, stream_connected = $4
        WHERE id = $1 AND NOT fenced RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
       [id, ttl, joined, streamConnected],
