@@ -12,6 +12,8 @@ export interface Owner {
 
 export interface Entry {
   at: number
+  /** When it was to happen: a process that sleeps on is late twice. */
+  readonly due: number
   tie: number
   readonly order: number
   readonly owner: Owner | null
@@ -41,6 +43,7 @@ export class Agenda {
   in(ms: number, run: () => void, owner: Owner | null = null): Entry {
     const entry: Entry = {
       at: this.now + Math.max(0, ms),
+      due: this.now + Math.max(0, ms),
       tie: this.#ties.next(),
       order: this.#made++,
       owner,
@@ -68,7 +71,7 @@ export class Agenda {
       if (next.cancelled || owner?.alive === false) continue
       if (owner !== null && owner.asleepUntil > next.at) {
         // Late, but in the order in which it was due.
-        next.tie = (next.at % 1e9) / 1e9 - 1
+        next.tie = (next.due % 1e9) / 1e9 - 1
         next.at = owner.asleepUntil
         this.#push(next)
         continue
