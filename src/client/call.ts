@@ -44,7 +44,7 @@ export function callOf(operation: Operation, route: Route, request: Request, key
     signal,
     patience: operation.left(),
     ...(text === undefined ? {} : { text }),
-    ...(key === undefined ? {} : { key }),
+    ...(key === undefined ? {} : { posting: { key } }),
     ...(repeatable === undefined ? {} : { repeatable }),
     ...(onRepeat === undefined ? {} : { onRepeat }),
     ...(maxAnswer === undefined ? {} : { maxAnswer }),

@@ -3,7 +3,7 @@ import { messageOf } from '../std/errors.ts'
 import { isObject } from '../std/json.ts'
 import type { JsonObject } from '../std/json.ts'
 import type { Clock, Http, HttpReply, Log, Random } from '../std/ports.ts'
-import type { ListQuery, Service } from '../core/ports.ts'
+import type { ListQuery, Posting, Service } from '../core/ports.ts'
 import type { Page, WebhookSubscription } from '../core/resource.ts'
 import { Malformed, readItem, readSession, readTurn } from '../core/wire.ts'
 import { discover } from './discovery/discovery.ts'
@@ -113,8 +113,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     query?: ListQuery
     /** Created when the request is sent: a route that has moved may need another path. */
     body?: () => JsonObject
-    key?: string
-    traceparent?: string | undefined
+    posting?: Posting
   }
 
   async function send(operation: OperationName, request: Request): Promise<HttpReply> {
@@ -131,15 +130,14 @@ export function createService(options: ServiceOptions): ServiceClient {
   function sendTo(
     operation: OperationName,
     route: Route,
-    { ids = {}, query, body, key, traceparent }: Request,
+    { ids = {}, query, body, posting }: Request,
   ): Promise<HttpReply> {
     return requester.send({
       operation,
       method: route.method,
       path: fillPath(route.path, ids, ids.turn) + queryOf(query),
       ...(body === undefined ? {} : { body: body() }),
-      ...(key === undefined ? {} : { key }),
-      ...(traceparent === undefined ? {} : { traceparent }),
+      ...(posting === undefined ? {} : { posting }),
     })
   }
 
@@ -209,21 +207,21 @@ export function createService(options: ServiceOptions): ServiceClient {
       const route = await explorer.route('listArtifacts')
       return route.found ? readAll('listArtifacts', { session }, parseArtifact) : null
     },
-    async answer(session, call, answer, key, traceparent) {
+    async answer(session, call, answer, posting) {
       const body = (): JsonObject => ({
         ...bodyOf(explorer.found.answerBody, { session_id: session, call_id: call }),
         ...answer,
       })
-      return outcomeOf(await send('answer', { ids: { session, call }, body, key, traceparent }), log)
+      return outcomeOf(await send('answer', { ids: { session, call }, body, posting }), log)
     },
-    async sendMessage(session, text, key) {
+    async sendMessage(session, text, posting) {
       const body = (): JsonObject => bodyOf(explorer.found.messageBody, { text, session_id: session })
-      await send('sendMessage', { ids: { session }, body, key })
+      await send('sendMessage', { ids: { session }, body, posting })
     },
     idempotent: () => explorer.found.idempotencyHeader !== null,
     listWebhooks: () => readAll('listWebhooks', {}, parseWebhook),
     createWebhook: (url, key): Promise<WebhookSubscription> =>
-      read('createWebhook', { body: () => ({ url, events: [] }), key }, parseWebhook),
+      read('createWebhook', { body: () => ({ url, events: [] }), posting: { key } }, parseWebhook),
     async deleteWebhook(webhook) {
       await send('deleteWebhook', { ids: { webhook } })
     },

@@ -15,6 +15,19 @@ export type Answer = { output: string } | { error: string }
  * The service that we follow, with one method for each operation that we use. Every method throws ServiceError. An
  * operation that discovery did not find throws one with the code `route_unknown`, never with status 404.
  */
+/** How a request is sent that has an effect on the service. */
+export interface Posting {
+  /** The idempotency value, the same for every attempt. */
+  key: string
+  /** W3C trace context. */
+  traceparent?: string | undefined
+  /**
+   * Asked before each attempt. A process was frozen while an answer waited for its turn, and another process owns the session
+   * now: the answer is not sent, and the error has the code `superseded`. Absent: every attempt may be sent.
+   */
+  maySend?: () => boolean
+}
+
 export interface Service {
   health(): Promise<Health>
   listSessions(query: ListQuery): Promise<Page<Session>>
@@ -26,14 +39,8 @@ export interface Service {
   /** Published artifacts of a session, unchanged; null when the route is unknown. */
   listArtifacts(sessionId: string): Promise<JsonObject[] | null>
   /** @returns the service's word for the outcome of the answer (`not_delivered`, …), null when the reply has none. */
-  answer(
-    sessionId: string,
-    callId: string,
-    answer: Answer,
-    key: string,
-    traceparent?: string,
-  ): Promise<string | null>
-  sendMessage(sessionId: string, text: string, key: string): Promise<void>
+  answer(sessionId: string, callId: string, answer: Answer, posting: Posting): Promise<string | null>
+  sendMessage(sessionId: string, text: string, posting: Posting): Promise<void>
   /** Whether a POST is sent with an idempotency key: then the service processes it once, even if we send it again. */
   idempotent(): boolean
   listWebhooks(): Promise<WebhookSubscription[]>

@@ -102,7 +102,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
     await service.sendMessage(
       session,
       'call lookup_order {"order_id":"42"}\nwrite outputs/report.txt hello',
-      'm1',
+      { key: 'm1' },
     )
 
     const asked = await waiting(service, session)
@@ -118,9 +118,11 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
     expect((await service.listSessions({ status: 'idle' })).data).toEqual([])
 
     const call = action?.callId ?? ''
-    const outcome = await service.answer(session, call, { output: '{"state":"shipped"}' }, call)
+    const outcome = await service.answer(session, call, { output: '{"state":"shipped"}' }, { key: call })
     expect(outcome).not.toBe('not_delivered')
-    expect(await service.answer(session, call, { output: '{"state":"shipped"}' }, call)).toBe(outcome)
+    expect(await service.answer(session, call, { output: '{"state":"shipped"}' }, { key: call })).toBe(
+      outcome,
+    )
 
     const turn = await lastTurn(service, session, ({ artifacts }) => artifacts === 'ready')
     expect(turn).toMatchObject({ sessionId: session, status: 'completed' })
@@ -134,7 +136,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
 
   test('pages to the end, and an unknown cursor is an empty page', async () => {
     const { service, session } = await start({ openDetails })
-    await service.sendMessage(session, 'say one\nsay two\nsay three', 'm1')
+    await service.sendMessage(session, 'say one\nsay two\nsay three', { key: 'm1' })
     await lastTurn(service, session, ({ status }) => status === 'completed')
     const whole = await service.listItems(session, { order: 'asc', limit: 100 })
     const paged: string[] = []
@@ -162,10 +164,10 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
       { openDetails },
       { onRetry: (code) => retried.push(code), timeout: 1000 },
     )
-    await service.sendMessage(session, 'call lookup_order {}', 'm1')
+    await service.sendMessage(session, 'call lookup_order {}', { key: 'm1' })
     const call = (await waiting(service, session)).actions[0]?.callId ?? ''
     emulator.faults.set({ lose_answer_replies: 1 })
-    expect(await service.answer(session, call, { error: 'It is not available.' }, call)).not.toBe(
+    expect(await service.answer(session, call, { error: 'It is not available.' }, { key: call })).not.toBe(
       'not_delivered',
     )
     expect(retried).toEqual(['no_reply'])
@@ -176,25 +178,27 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
   test('sends one message for one key, also when its reply is lost', async () => {
     const { emulator, service, session } = await start({ openDetails }, { timeout: 1000 })
     emulator.faults.set({ lose_message_replies: 1 })
-    await service.sendMessage(session, 'say hello', 'm1')
+    await service.sendMessage(session, 'say hello', { key: 'm1' })
     await lastTurn(service, session, ({ status }) => status === 'completed')
     expect((await service.listTurns(session, {})).data).toHaveLength(1)
   })
 
   test('says when an answer was not delivered', async () => {
     const { emulator, service, session } = await start({ openDetails })
-    await service.sendMessage(session, 'call lookup_order {}', 'm1')
+    await service.sendMessage(session, 'call lookup_order {}', { key: 'm1' })
     const call = (await waiting(service, session)).actions[0]?.callId ?? ''
     emulator.faults.set({ not_delivered: 1 })
-    expect(await service.answer(session, call, { output: 'x' }, call)).toBe('not_delivered')
+    expect(await service.answer(session, call, { output: 'x' }, { key: call })).toBe('not_delivered')
   })
 
   test('refuses to answer what is for a person, and says why', async () => {
     const { service, session } = await start({ openDetails })
-    await service.sendMessage(session, 'ask Which colour?', 'm1')
+    await service.sendMessage(session, 'ask Which colour?', { key: 'm1' })
     const [action] = (await waiting(service, session)).actions
     expect(action?.type).toBe('question')
-    const error = await faultOf(service.answer(session, action?.callId ?? '', { output: 'blue' }, 'k'))
+    const error = await faultOf(
+      service.answer(session, action?.callId ?? '', { output: 'blue' }, { key: 'k' }),
+    )
     expect(error).toMatchObject({ name: 'ServiceError', requestId: expect.any(String), transient: false })
   })
 
@@ -211,7 +215,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
 
   test('streams from the beginning, and stops at the signal', async () => {
     const { emulator, service, session } = await start({ openDetails })
-    await service.sendMessage(session, 'say hello', 'm1')
+    await service.sendMessage(session, 'say hello', { key: 'm1' })
     await lastTurn(service, session, ({ status }) => status === 'completed')
     const abort = new AbortController()
     let text = ''

@@ -80,10 +80,22 @@ describe('a read', () => {
 })
 
 describe('an act', () => {
+  test('of a process that lost its session is not sent again, though its first reply was lost', async () => {
+    await using bench = await startBench(
+      routes(plainDocument, { [`POST ${ANSWER}`]: inTurn('reset', 'reset') }),
+    )
+    await bench.service.discover()
+    let asked = 0
+    const posting = { key: 'key', maySend: () => asked++ === 0 }
+    const error = await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, posting))
+    expect(error).toMatchObject({ code: 'superseded', status: 0, uncertain: true })
+    expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
+  })
+
   test('without the idempotency header is sent once; a possible effect is reported as no_reply', async () => {
     await using bench = await startBench(routes(withoutKey, { [`POST ${ANSWER}`]: inTurn('reset') }))
     await bench.service.discover()
-    const error = await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'key'))
+    const error = await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'key' }))
     expect(error).toMatchObject({ code: 'no_reply', status: 0, transient: true })
     expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
   })
@@ -91,7 +103,7 @@ describe('an act', () => {
   test('without it is not sent again after a 5xx either', async () => {
     await using bench = await startBench(routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(html) }))
     await bench.service.discover()
-    expect(await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'key'))).toMatchObject({
+    expect(await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'key' }))).toMatchObject({
       status: 502,
     })
     expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
@@ -102,7 +114,7 @@ describe('an act', () => {
       routes(plainDocument, { [`POST ${ANSWER}`]: inTurn('reset', html, {}) }),
     )
     await bench.service.discover()
-    await bench.service.answer('s1', 'c1', { output: 'x' }, 'key')
+    await bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'key' })
     const sent = bench.server.asked.filter(({ path }) => path === ANSWER)
     expect(sent.map(({ headers, body }) => [headers['idempotency-key'], body])).toEqual(
       Array.from({ length: 3 }, () => ['key', '{"call_id":"c1","output":"x"}']),
@@ -115,7 +127,7 @@ describe('an act', () => {
       routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(unavailable, { body: {} }) }),
     )
     await bench.service.discover()
-    const done = bench.service.answer('s1', 'c1', { output: 'x' }, 'key')
+    const done = bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'key' })
     await until(() => bench.clock.waiting > 0)
     expect(bench.clock.next).toBe(2000)
     bench.clock.advance(2000)
@@ -135,7 +147,7 @@ describe('an act', () => {
     const full = refusal(429, 'project_limit_exceeded', { 'retry-after': '1' })
     await using bench = await startBench(routes(plainDocument, { [`POST ${ANSWER}`]: inTurn(full) }))
     await bench.service.discover()
-    expect(await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'k'))).toMatchObject({
+    expect(await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'k' }))).toMatchObject({
       code: 'project_limit_exceeded',
     })
     expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
@@ -242,7 +254,7 @@ describe('a directory that is unavailable', () => {
       service.listTurns('s1', {}),
       service.listWebhooks(),
       service.createWebhook('https://a.example', 'key'),
-      service.answer('s1', 'c1', { output: 'x' }, 'key'),
+      service.answer('s1', 'c1', { output: 'x' }, { key: 'key' }),
       service.discover(),
     ].map((promise) => faultOf(promise))
     clock.advance(5999)

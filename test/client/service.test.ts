@@ -140,8 +140,10 @@ describe('acting', () => {
       routes(plainDocument, { [`POST ${path}`]: () => ({ body: { outcome: 'not_delivered' } }) }),
     )
     await bench.service.discover()
-    expect(await bench.service.answer('s1', 'c1', { output: '{"a":1}' }, 'key-1')).toBe('not_delivered')
-    await bench.service.answer('s1', 'c2', { error: 'sorry' }, 'key-2')
+    expect(await bench.service.answer('s1', 'c1', { output: '{"a":1}' }, { key: 'key-1' })).toBe(
+      'not_delivered',
+    )
+    await bench.service.answer('s1', 'c2', { error: 'sorry' }, { key: 'key-2' })
     const [first, second] = bench.server.asked.filter((asked) => asked.path === path)
     expect(first).toMatchObject({
       headers: { 'idempotency-key': 'key-1', 'content-type': 'application/json' },
@@ -161,7 +163,7 @@ describe('acting', () => {
       routes(plainDocument, { [`POST ${path}`]: () => ({ body: { outcome: 'answered' } }) }),
     )
     await bench.service.discover()
-    expect(await bench.service.answer('s1', id, { output: 'x' }, id)).toBe('answered')
+    expect(await bench.service.answer('s1', id, { output: 'x' }, { key: id })).toBe('answered')
     const asked = bench.server.asked.find((one) => one.path === path)
     expect(asked?.headers).toMatchObject({ 'idempotency-key': key })
     expect(asked?.headers['x-evil']).toBeUndefined()
@@ -170,7 +172,7 @@ describe('acting', () => {
   test('an answer takes the form that another document gives it', async () => {
     await using bench = await startBench(routes(otherDocument, { 'POST /v1/tool-results': () => ({}) }))
     await bench.service.discover()
-    expect(await bench.service.answer('s1', 'c1', { output: 'x' }, 'key-1')).toBeNull()
+    expect(await bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'key-1' })).toBeNull()
     const asked = bench.server.asked.at(-1)
     expect(JSON.parse(asked?.body ?? '')).toEqual({
       call_id: 'c1',
@@ -186,7 +188,7 @@ describe('acting', () => {
       routes(plainDocument, { 'POST /v1/sessions/s1/actions': () => ({ body: 'thanks' }) }),
     )
     await bench.service.discover()
-    expect(await bench.service.answer('s1', 'c1', { output: 'x' }, 'key')).toBeNull()
+    expect(await bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'key' })).toBeNull()
     expect(bench.warnings).toHaveLength(1)
   })
 
@@ -202,7 +204,7 @@ describe('acting', () => {
     await using bench = await startBench(routes(document, { [`POST ${path}`]: () => ({ status: 202 }) }))
     await bench.service.discover()
     const text = 'say "hi" {{text}} {{call_id}} $& \\ \u2028'
-    await bench.service.sendMessage('s1', text, 'key')
+    await bench.service.sendMessage('s1', text, { key: 'key' })
     expect(JSON.parse(bench.server.asked.at(-1)?.body ?? '')).toEqual(expected(text))
   })
 
@@ -242,11 +244,13 @@ describe('routes', () => {
   test('one that neither document nor configuration has is reported, and nothing is sent', async () => {
     await using bench = await startBench(routes({ paths: { '/v1/health': { get: {} } } }, {}))
     await bench.service.discover()
-    expect(await faultOf(bench.service.answer('s', 'c', { output: '' }, 'k'))).toMatchObject({
+    expect(await faultOf(bench.service.answer('s', 'c', { output: '' }, { key: 'k' }))).toMatchObject({
       code: 'route_unknown',
       message: expect.stringContaining('answer_path'),
     })
-    expect(await faultOf(bench.service.sendMessage('s', 'hi', 'k'))).toMatchObject({ code: 'route_unknown' })
+    expect(await faultOf(bench.service.sendMessage('s', 'hi', { key: 'k' }))).toMatchObject({
+      code: 'route_unknown',
+    })
     expect(bench.server.asked).toHaveLength(1)
   })
 
@@ -263,11 +267,11 @@ describe('routes', () => {
       fault: expect.stringMatching(/404/),
     })
     there = true
-    expect(await faultOf(bench.service.answer('s1', 'c', { output: '' }, 'k'))).toMatchObject({
+    expect(await faultOf(bench.service.answer('s1', 'c', { output: '' }, { key: 'k' }))).toMatchObject({
       code: 'route_unknown',
     })
     bench.clock.advance(5000)
-    expect(await bench.service.answer('s1', 'c', { output: '' }, 'k')).toBe('ok')
+    expect(await bench.service.answer('s1', 'c', { output: '' }, { key: 'k' })).toBe('ok')
     expect(bench.service.discovery()).toMatchObject({ documented: true, fault: null })
   })
 
@@ -291,7 +295,7 @@ describe('routes', () => {
     await bench.service.discover()
     document = otherDocument
     bench.clock.advance(60_000)
-    expect(await bench.service.answer('s1', 'c1', { output: 'x' }, 'k')).toBe('delivered')
+    expect(await bench.service.answer('s1', 'c1', { output: 'x' }, { key: 'k' })).toBe('delivered')
     expect(JSON.parse(bench.server.asked.at(-1)?.body ?? '')).toMatchObject({ kind: 'function' })
   })
 

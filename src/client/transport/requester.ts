@@ -11,6 +11,7 @@ import type { Clock, Http, HttpPool, HttpReply, HttpStream, Log, Random } from '
 import { Budget, createWaitLog, type RefusedFor } from './budget.ts'
 import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
 import type { Refusal } from './classify.ts'
+import type { Posting } from '../../core/ports.ts'
 import type { RateHeaders } from '../discovery/headers.ts'
 import type { Method } from '../discovery/openapi.ts'
 
@@ -23,10 +24,8 @@ export interface Call {
   body?: Json
   /** The body as text, in place of `body`. */
   text?: string
-  /** The idempotency value, the same for every attempt. */
-  key?: string
-  /** W3C trace context. */
-  traceparent?: string
+  /** Of a request that has an effect. */
+  posting?: Posting
   /** Sends no token. */
   anonymous?: true
   /** Not a GET, but idempotent. */
@@ -196,7 +195,7 @@ export class Requester {
     let silent = false
     let failures = 0
     // A header that is discovered after the first attempt was not sent with it.
-    let keyed = call.key !== undefined
+    let keyed = call.posting !== undefined
     for (;;) {
       keyed &&= this.#options.found().idempotencyHeader !== null
       try {
@@ -280,6 +279,7 @@ export class Requester {
         const run = async () => {
           // The client was stopped before the request was made, or while it waited for a slot.
           if (this.#stop.signal.aborted) throw stopped()
+          if (call.posting?.maySend?.() === false) throw superseded()
           return budget.wait(bucket) > 0 ? null : { reply: await once() }
         }
         const done = await this.#inTurn(run, call.signal)
@@ -349,8 +349,9 @@ export class Requester {
     if (call.anonymous !== true) headers['authorization'] = `Bearer ${token}`
     if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
     const header = this.#options.found().idempotencyHeader
-    if (call.key !== undefined && header !== null) headers[header.name] = headerSafe(call.key)
-    if (call.traceparent !== undefined) headers['traceparent'] = call.traceparent
+    const { posting } = call
+    if (posting !== undefined && header !== null) headers[header.name] = headerSafe(posting.key)
+    if (posting?.traceparent !== undefined) headers['traceparent'] = posting.traceparent
     return headers
   }
 
@@ -386,6 +387,11 @@ export class Requester {
 
 function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
+}
+
+function superseded(): ServiceError {
+  const message = 'another process continues this work; the request was not sent'
+  return new ServiceError({ code: 'superseded', status: 0, message })
 }
 
 /** The error of a call whose signal was aborted; a new one for each call. */

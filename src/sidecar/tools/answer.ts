@@ -41,12 +41,12 @@ export async function answerCall(
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, restarted)
   }
-  // This process was frozen: the process that has the call now posts its result.
-  if (!ports.store.shards.owns(call.sessionId)) return SUPERSEDED
   let word: string | null
   try {
     word = await post(ports, call, result)
   } catch (error) {
+    // The process that has the call now posts its result.
+    if (error instanceof ServiceError && error.code === 'superseded') return SUPERSEDED
     try {
       return await failed(ports, policy, call, error, restarted)
     } finally {
@@ -81,9 +81,13 @@ async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<s
   const span = ports.tracer.start('answer', source, () => attributesOf(call))
   const { sessionId, callId } = call
   try {
-    const word = await span.run(() =>
-      ports.service.answer(sessionId, callId, bodyOf(result), keyOf(call, result), span.traceparent),
-    )
+    const { traceparent } = span
+    const posting = {
+      key: keyOf(call, result),
+      traceparent,
+      maySend: () => ports.store.shards.owns(call.sessionId),
+    }
+    const word = await span.run(() => ports.service.answer(sessionId, callId, bodyOf(result), posting))
     span.end(null)
     return word
   } catch (error) {

@@ -7,7 +7,7 @@ import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Item } from '../../core/resource.ts'
 import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
-import { endCall, readAgain, write } from './ledger.ts'
+import { endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /**
  * The sandbox did not hold the call, and the agent continues without its result (rule ACT-21): a message with the
@@ -35,6 +35,7 @@ const NOT_ACTED_ON = new Set([
   'overloaded',
   'stopped',
   'route_unknown',
+  'superseded',
 ])
 
 /** The most attempts to send the message to a service with the idempotency header. */
@@ -75,11 +76,16 @@ export async function sendFollowUp(
   // Read before the request: a header that is discovered meanwhile was not sent.
   const idempotent = service.idempotent()
   try {
-    await service.sendMessage(call.sessionId, textOf(call), `${call.callId}.resend`)
+    await service.sendMessage(call.sessionId, textOf(call), {
+      key: `${call.callId}.resend`,
+      maySend: () => ports.store.shards.owns(call.sessionId),
+    })
     log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a new message')
     return await endNotDelivered(ports, call)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
+    // The process that has the call now sends the message.
+    if (error.code === 'superseded') return SUPERSEDED
     return await failed(ports, call, error, idempotent)
   }
 }
