@@ -31,6 +31,21 @@ describe('a function call', () => {
     })
   })
 
+  it('whose start was stored when another process owned its session is not run', async () => {
+    const world = toolWorld()
+    world.beforeStep = async ({ event }) => {
+      if (event.type === 'run_begun') world.owns = false
+    }
+    await world.found()
+    await world.clock.advance(60_000)
+    expect(world.trace).toEqual(['step run_begun', 'step run_withdrawn'])
+
+    world.owns = true
+    await world.crash()
+    await world.clock.advance(5000)
+    expect(world.runs).toMatchObject([{ attempt: 1, uncertain: false }])
+  })
+
   it('of one session runs beside the others', async () => {
     const world = toolWorld()
     world.run = never
@@ -526,6 +541,34 @@ describe('an answer', () => {
     expect(world.trace.slice(-2)).toEqual(['message', 'step not_delivered'])
     expect(await world.facts()).toEqual(['call.not_delivered'])
   })
+
+  it.each([
+    ['its answer is posted', null, 'step result_fixed', ['post', 'step post_accepted']],
+    [
+      'its result is sent as a new message',
+      () => 'not_delivered',
+      'step post_undelivered',
+      ['message', 'step not_delivered'],
+    ],
+  ] as const)(
+    'whose process was frozen before %s is continued by its new owner alone',
+    async (_, reply, stored, later) => {
+      const world = toolWorld()
+      if (reply !== null) world.service.reply = reply
+      world.beforeStep = async ({ event }) => {
+        if (`step ${event.type}` === stored) world.owns = false
+      }
+      await world.found()
+      await world.clock.advance(60_000)
+      expect(world.trace.at(-1)).toBe(stored)
+
+      world.owns = true
+      await world.crash()
+      await world.clock.advance(5000)
+      expect(world.trace.filter((entry) => entry === later[0])).toHaveLength(1)
+      expect(world.trace).toContain(later[1])
+    },
+  )
 
   // [fault tool-4]
   it('that was not delivered is only reported when the policy says so', async () => {

@@ -107,6 +107,8 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
     nextCall: (room: CallRoom): Promise<number | null> => store.calls.nextDue(room),
     /** Called before each step of the ledger; one that never settles is a crash there. */
     beforeStep: async (_step: Step): Promise<void> => undefined,
+    /** Whether this process owns the session. While it does not, it can claim none of its calls. */
+    owns: true,
     /** Called before calls are written as new. */
     beforeAdd: async (): Promise<void> => undefined,
   }
@@ -114,12 +116,14 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
     Service,
     'answer' | 'sendMessage' | 'idempotent' | 'listItems' | 'clockOffset' | 'clockOpen' | 'authorized'
   > = {
-    async answer(_, callId, answer, key) {
+    async answer(_, callId, answer, { key, maySend }) {
+      if (maySend?.() === false) throw refusal(0, 'superseded')
       trace.push('post')
       service.answers.push({ callId, answer, key })
       return await service.reply(callId)
     },
-    async sendMessage(_, text, key) {
+    async sendMessage(_, text, { key, maySend }) {
+      if (maySend?.() === false) throw refusal(0, 'superseded')
       trace.push('message')
       await service.message(text)
       service.messages.push({ text, key })
@@ -149,10 +153,11 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         service: port as Service,
         store: {
           ...store,
+          shards: { ...store.shards, owns: () => world.owns },
           calls: {
             claim: (room) =>
               whileAlive(async () => {
-                const found = await store.calls.claim(room)
+                const found = world.owns ? await store.calls.claim(room) : []
                 for (const { call, lease } of found) claims.set(call.callId, lease)
                 return found
               }),

@@ -51,7 +51,7 @@ export async function runTool(
   return await giveUp(ports, tool.spec, call, 'the deadline has passed')
 }
 
-/** Runs the tool of a call that is stored as running. */
+/** Runs the tool of a call that is stored as running, if this process still owns the session. */
 export async function runBegun(
   ports: ToolPorts,
   tool: Tool,
@@ -60,6 +60,8 @@ export async function runBegun(
 ): Promise<Progress> {
   const { clock, observer } = ports
   const { spec } = tool
+  // The reply to the commit came so late that another process may have the call now.
+  if (!ports.store.shards.owns(running.sessionId)) return await withdraw(ports, running)
   const left = timeLeft(ports, running)
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline has passed')
   const limit = Math.min(spec.timeout, left)
