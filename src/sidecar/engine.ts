@@ -4,6 +4,7 @@ import type { HandlerSpec } from '../core/handler.ts'
 import { fanOut, type Observer } from '../core/observer.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
 import type { Service } from '../core/ports.ts'
+import { pause } from '../std/pause.ts'
 import type { Session } from '../core/resource.ts'
 import type { Scope } from '../core/scope.ts'
 import type { Shards } from '../core/shards.ts'
@@ -225,6 +226,7 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
+  const stopping = new AbortController()
   let phase: 'new' | 'following' | 'leading' | 'stopped' = 'new'
   /** A process that has worked beside the leader takes its place. */
   const lead = async (): Promise<void> => {
@@ -237,7 +239,7 @@ export function createEngine(options: EngineOptions): Engine {
         break
       } catch (error) {
         log.warn({ err: error }, 'replicas: the lead could not be taken yet')
-        await new Promise<void>((resolve) => void clock.after(LEAD_AGAIN, resolve))
+        await pause(clock, LEAD_AGAIN, stopping.signal)
       }
     }
     if (phase !== 'leading') return
@@ -280,6 +282,7 @@ export function createEngine(options: EngineOptions): Engine {
     },
     async stop(grace) {
       phase = 'stopped'
+      stopping.abort()
       poll?.stop()
       subscription?.stop()
       const looksFirst = reconciler.looksFirst()
