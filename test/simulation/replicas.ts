@@ -322,6 +322,8 @@ export class Face {
   readonly #hintDue
   /** True time: the database is unreachable until then. */
   #cutUntil = 0
+  /** COMMITs whose outcome it asks for: no write of this process is committed before it knows. */
+  #asking = 0
   #closed = false
   #wakes = new Set<WakeTopic>()
   #subjects: Wake['hints'][number][] = []
@@ -396,9 +398,14 @@ export class Face {
   async loseReply(): Promise<void> {
     const { agenda, chance } = this.#shared.parts
     this.cut(chance.pick(UNKNOWN))
-    while (this.isCut) {
-      await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
-      if (this.membership.lost !== null) throw this.membership.lost
+    this.#asking++
+    try {
+      while (this.#cutUntil > agenda.now) {
+        await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
+        if (this.membership.lost !== null) throw this.membership.lost
+      }
+    } finally {
+      this.#asking--
     }
   }
 
@@ -412,7 +419,7 @@ export class Face {
   }
 
   get isCut(): boolean {
-    return this.#cutUntil > this.#shared.parts.agenda.now
+    return this.#asking > 0 || this.#cutUntil > this.#shared.parts.agenda.now
   }
 
   /** True time. */

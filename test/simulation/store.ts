@@ -68,6 +68,8 @@ export interface Written {
 /** The real store, with each of its calls a place at which the process may end. */
 export function storeOf(life: Life, inner: Store, sites: Passages, disk: Disk, on: Written): Store {
   const parts: Record<string, Record<string, unknown>> = {}
+  /** The last COMMIT whose reply was lost: settles when its outcome is known. */
+  let asking: Promise<void> | null = null
   const methodOf = (name: Method): [Record<string, unknown>, string, (...args: unknown[]) => unknown] => {
     const [part = '', verb = ''] = name.split('.')
     const methods = inner[part as Part] as unknown as Record<string, (...args: unknown[]) => unknown>
@@ -107,7 +109,9 @@ export function storeOf(life: Life, inner: Store, sites: Passages, disk: Disk, o
       const lost = name === 'log.commit' && on.unknown !== undefined ? UNKNOWN : MAY_CRASH
       const after = sites.pass(site, 'after', lost)
       if (after === 'crash') return await never()
-      if (after === 'lost_reply') await on.unknown?.()
+      if (after === 'lost_reply') asking = on.unknown?.() ?? null
+      // Writes that shared the transaction, and those behind it, have their replies in its order.
+      if (asking !== null && WRITES.has(name)) await asking
       return result
     }
   }
