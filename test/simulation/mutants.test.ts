@@ -1,14 +1,16 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { mutant, type Mutant } from './mutants/mutant.ts'
 import { MUTANTS } from './mutants/mutants.ts'
 import { isCrash, planted, readTable } from './mutants/table.ts'
 
-const OXLINT = resolve(import.meta.dirname, '../../node_modules/.bin/oxlint')
+const ROOT = resolve(import.meta.dirname, '../..')
+const OXLINT = join(ROOT, 'node_modules/.bin/oxlint')
+const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
 const RULES = {
   plugins: [],
   categories: { correctness: 'off' },
@@ -47,6 +49,27 @@ async function lint(folder: string, rules: string): Promise<string> {
   }
 }
 
+/** The names of the tests of each file, as vitest compares them with a pattern. */
+async function titlesOf(files: readonly string[]): Promise<Map<string, string[]>> {
+  await using stack = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'sidecar-titles-'))
+  stack.defer(() => rm(folder, { recursive: true, force: true }))
+  const list = join(folder, 'list.json')
+  const words = ['list', '--config', 'test/vitest.config.ts', '--project', 'all', '--no-static-parse']
+  const paths = files.map((file) => `test/${file}`)
+  await promisify(execFile)(process.execPath, [VITEST, ...words, `--json=${list}`, ...paths], {
+    cwd: ROOT,
+    env: { ...process.env, FULL: '1' },
+  })
+  const found = JSON.parse(await readFile(list, 'utf8')) as { name: string; file: string }[]
+  const titles = new Map<string, string[]>()
+  for (const { name, file } of found) {
+    const path = relative(join(ROOT, 'test'), file)
+    titles.set(path, [...(titles.get(path) ?? []), name.replaceAll(' > ', ' ')])
+  }
+  return titles
+}
+
 /** Seeing them takes long: `npm run simulate -- --mutants`. */
 describe('the planted bugs', () => {
   it.each(MUTANTS.map((each) => ({ each, name: each.name })))(
@@ -61,6 +84,18 @@ describe('the planted bugs', () => {
     const names = MUTANTS.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
     expect([...(await readTable()).keys()]).toEqual(names)
+  })
+
+  // A title was written in plainer words, and nine bugs were no longer tried: no test had the name that they asked for.
+  it('name tests that exist, if tests detect them', { timeout: 120_000 }, async () => {
+    const named = MUTANTS.flatMap(({ name, test }) =>
+      test === undefined || test.isTypes === true ? [] : [{ name, ...test }],
+    )
+    const titles = await titlesOf([...new Set(named.map(({ file }) => file))])
+    const missing = named.filter(
+      ({ file, only = '' }) => !titles.get(file)?.some((title) => new RegExp(only).test(title)),
+    )
+    expect(missing.map(({ name, file, only }) => `${name}: ${file} ${only}`)).toEqual([])
   })
 
   // Four threw a ReferenceError in place of what they were to do, and counted as seen.

@@ -98,7 +98,7 @@ export const FOUND: readonly Mutant[] = [
     'batch.slice(begin)',
   ),
   tested(
-    { file: 'intake/snapshot.test.ts', only: 'older than what is known of it' },
+    { file: 'intake/snapshot.test.ts', only: 'older than its stored state' },
     'known state is not read again after an older event',
     'sidecar/intake/reconcile.ts',
     'const hint = hintAfter(entry, known, clock.steady(), { unseen })',
@@ -207,7 +207,7 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   tested(
-    { file: 'store/ownership.test.ts', only: 'goes on where a full disk refuses the file' },
+    { file: 'store/ownership.test.ts', only: 'continues if a full disk refuses to copy' },
     'a full disk ends the start that has taken the store',
     'sidecar/store/sqlite/committer.ts',
     "if (codeOf(error) !== 'SQLITE_FULL') throw error",

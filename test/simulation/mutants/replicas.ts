@@ -47,4 +47,16 @@ export const REPLICAS: readonly Mutant[] = [
     "    if (phase !== 'leading') return\n    stream?.start()\n",
     "    if (phase !== 'leading') return\n",
   ),
+  several(
+    'a former owner posts an answer that waited',
+    'sidecar/tools/answer.ts',
+    'maySend: () => ports.store.shards.owns(call.sessionId)',
+    'maySend: () => true',
+  ),
+  several(
+    'a former owner sends what is left of a lane',
+    'sidecar/deliver/lane-runner.ts',
+    "return !this.#ports.store.shards.owns(session === '' ? null : session)",
+    'return false',
+  ),
 ]

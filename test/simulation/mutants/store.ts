@@ -56,7 +56,7 @@ export const STORE: readonly Mutant[] = [
   ),
   // The others are tried again by their callers.
   tested(
-    { file: 'store/commit.test.ts', only: 'does not take the others with it' },
+    { file: 'store/commit.test.ts', only: 'is invalid does not fail the others' },
     'a failed batch takes the others with it',
     'sidecar/store/sqlite/committer.ts',
     'else for (const write of writes) this.#alone(write)',
@@ -124,14 +124,14 @@ export const STORE: readonly Mutant[] = [
     'if (number === null) continue',
   ),
   tested(
-    { file: 'store/lease.test.ts', only: 'of a call is taken further by the next one alone' },
+    { file: 'store/lease.test.ts', only: 'of a call is continued by the next owner only' },
     'a step of a former owner is accepted',
     'sidecar/store/sqlite/calls.ts',
     '    if (lease !== undefined && !this.#ownership.holds(lease)) return false\n',
     '',
   ),
   tested(
-    { file: 'store/lease.test.ts', only: 'and its reading is not stored' },
+    { file: 'store/lease.test.ts', only: 'the snapshot of the former is not stored' },
     'a reading of a former owner is accepted',
     'sidecar/store/sqlite/store.ts',
     'if ((claim !== null && !ownership.holds(claim.lease)) || !sessions.write(reading)) {',

@@ -10,7 +10,7 @@ export const DELIVERY: readonly Mutant[] = [
     "if (how !== 'replay_stopped') this.#scarce = false",
   ),
   tested(
-    { file: 'tools/host.test.ts', only: 'gone for the follow-up message' },
+    { file: 'tools/host.test.ts', only: 'is deleted at the follow-up message' },
     'a session that only a follow-up message finds gone is not read again',
     'sidecar/tools/follow-up.ts',
     'error.notFound ? [readAgain(ports, call)] : undefined',

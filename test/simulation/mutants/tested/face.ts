@@ -84,7 +84,7 @@ export const FACE: readonly Mutant[] = [
     "if (pattern.includes('') || EVENT_TYPES",
   ),
   tested(
-    { file: 'cli/store-folder.test.ts', only: 'is the one beside it' },
+    { file: 'cli/store-folder.test.ts', only: 'is beside the configuration' },
     'store.url starts at the working directory',
     'sidecar/config/resolve.ts',
     'path.resolve(store.base ?? base, file)',
@@ -112,7 +112,7 @@ export const FACE: readonly Mutant[] = [
     '(scenario.sessions ?? []).length < 0)',
   ),
   tested(
-    { file: 'e2e/without-tool.test.ts', only: 'stands with its advice' },
+    { file: 'e2e/without-tool.test.ts', only: 'status, console and log show the fix' },
     'a call that no tool answers has no advice',
     'sidecar/admin/routes/waiting.ts',
     "type === 'function_call' && name !== null && !answers(tools, name)",

@@ -42,7 +42,7 @@ export const FILES: readonly Mutant[] = [
     '',
   ),
   tested(
-    { file: OPERATOR, only: 'store restore puts it right' },
+    { file: OPERATOR, only: 'store restore repairs it' },
     'a restore leaves the former log beside the copy',
     'sidecar/store/sqlite/restore.ts',
     "  if (sides.includes('-wal')) renameSync(`${target}-wal`, `${aside}-wal`)\n",
