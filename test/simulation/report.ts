@@ -32,8 +32,9 @@ export function summary(tally: Tally, cpu: number): string[] {
   ]
 }
 
-/** How to see again what broke. */
-export function replayLine({ seed, mode, faults, invariant }: Broken): string {
-  const asDrawn = invariant === 'repeat'
-  return `npm run simulate -- --seed ${seed} --mode ${mode}${asDrawn ? '' : ` --faults '${faults}'`}`
+/** The command that shows a violation again. */
+export function replayLine({ seed, mode, faults, invariant }: Broken, replicas: number | null): string {
+  const shared = replicas === null ? '' : ` --replicas ${replicas}`
+  const given = invariant === 'repeat' ? '' : ` --faults '${faults}'`
+  return `npm run simulate -- --seed ${seed}${shared} --mode ${mode}${given}`
 }

@@ -176,7 +176,7 @@ async function printBroken(broken: readonly Broken[]): Promise<void> {
     }
     const outcome = index < SHRUNK ? await run(found) : null
     if (outcome === null || outcome.violation === null) {
-      console.log(`${each.invariant}: ${each.message}\n${replayLine(each)}`)
+      console.log(`${each.invariant}: ${each.message}\n${replayLine(each, replicas)}`)
     } else print(await shrink(outcome, found))
   }
 }
