@@ -211,7 +211,10 @@ export class Simulation {
     const { agenda, trace, shared } = this
     this.slots.forget()
     const { skew } = post
-    const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset + skew)
+    const life = new Life(++this.lives, agenda.now, {
+      wall: agenda.now + this.wall.offset + skew,
+      isReplica: shared !== null,
+    })
     if (shared !== null) life.sites = this.sites.at(life)
     this.all.push(life)
     const cut = shared === null ? this.watch.attempts.begun() : []
