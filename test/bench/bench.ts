@@ -17,7 +17,7 @@ import { emulatorIdle } from './scenario/emulator-idle.ts'
 import { emulatorStart } from './scenario/emulator-start.ts'
 import { emulatorStream } from './scenario/emulator-stream.ts'
 import { grown, GROWN } from './scenario/grown.ts'
-import { beside, postgres, postgresLatency } from './scenario/postgres.ts'
+import { beside, postgres, postgresLatency, together } from './scenario/postgres.ts'
 import { relay } from './scenario/relay.ts'
 import { requests } from './scenario/requests.ts'
 import { starts } from './scenario/start.ts'
@@ -47,6 +47,7 @@ const scenariosOf = ({ facts }: Options) => [
   backlog,
   postgres,
   ...beside,
+  ...together,
   postgresLatency,
 ]
 

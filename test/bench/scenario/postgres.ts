@@ -2,12 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { administer, PostgresServer } from '../../support/postgres.ts'
 import type { Child } from '../child.ts'
-import type { Measure } from '../measure.ts'
+import type { Figures, Measure } from '../measure.ts'
 import type { Queue } from '../queues.ts'
 import type { Bench, Scenario } from '../scenario.ts'
-import { Stage } from '../stage.ts'
+import { PATIENCE, Stage } from '../stage.ts'
 import type { Subject } from '../subject.ts'
-import { costOf, FRAMES, rateOf } from './burst.ts'
+import { costOf, FRAMES, rateOf, sendBurst } from './burst.ts'
 import { follow, LATENCY, PACED } from './steady.ts'
 
 const RATE = 'postgres, burst'
@@ -16,6 +16,8 @@ const DEAD = 'postgres, dead rows'
 const PACE = 'postgres, latency'
 /** An ordered queue does a tenth of what the others do. */
 const ORDERED = 4000
+/** Shards of a store, without the leader's. */
+const SHARDS = 64
 
 /** A server with the durability of its defaults, and an empty database of it for each run. */
 class Databases implements AsyncDisposable {
@@ -138,6 +140,47 @@ export const beside: readonly Scenario[] = [
   against('postgres beside ordered graphile-worker', 'graphile-worker, ordered', 8, 15),
   against('postgres beside pg-boss', 'pg-boss', 1.4, 2),
 ]
+
+/** The same burst through several replicas, which share the cores with each other and with PostgreSQL, beside one. */
+function replicas(name: string, many: number, floor: number, goal: number): Scenario {
+  return {
+    measures: [rateOf(name, floor, goal)],
+    async open(bench) {
+      const databases = await Databases.start(bench)
+      const stage = await Stage.open(bench)
+      const count = bench.scaled(FRAMES)
+      const through = async (size: number): Promise<Figures> => {
+        const store = await databases.create()
+        await stage.load(count)
+        await using stack = new AsyncDisposableStack()
+        const subjects: Subject[] = []
+        for (let at = 0; at < size; at++) subjects.push(stack.use(await stage.startSubject('now', { store })))
+        await spread(subjects)
+        const { from, to } = await sendBurst(stage)
+        for (const subject of subjects.toReversed()) await subject.stop()
+        return { [name]: (count / (to - from)) * 1000 }
+      }
+      return { ours: () => through(many), baseline: () => through(1) }
+    },
+  }
+}
+
+export const together: readonly Scenario[] = [
+  replicas('postgres, two replicas', 2, 0.75, 0.9),
+  replicas('postgres, three replicas', 3, 0.6, 0.8),
+]
+
+/** Waits until each replica owns its part of the shards. */
+async function spread(subjects: readonly Subject[]): Promise<void> {
+  const limit = performance.now() + PATIENCE
+  for (;;) {
+    const owned = await Promise.all(subjects.map((subject) => subject.metric('shards_owned')))
+    const all = owned.reduce((sum, one) => sum + one, 0)
+    if (all === SHARDS && Math.max(...owned) <= Math.ceil(SHARDS / subjects.length)) return
+    if (performance.now() > limit) throw new Error(`the shards are not spread: ${owned.join(', ')}`)
+    await pause(100)
+  }
+}
 
 /** Frames one by one, beside graphile-worker as it is without a local queue, which would make it slower here. */
 export const postgresLatency: Scenario = {
