@@ -135,6 +135,48 @@ it('a COMMIT that the server answers with ROLLBACK is no commit', async () => {
   await expect(transaction.commit()).rejects.toMatchObject({ name: 'StoreError' })
 })
 
+// BEGIN and the first statements are sent together: one whose BEGIN was cancelled would otherwise write by itself.
+it('a statement outside of a transaction writes nothing', async () => {
+  const url = await createDatabase()
+  const database = await openDatabase({ url }, () => undefined)
+  onTestFinished(() => database.close())
+  const making = await database.begin()
+  await making.script('CREATE TABLE written (one int)')
+  await making.commit()
+  const transaction = await database.begin()
+  await transaction.script('ROLLBACK')
+  const refused = { name: 'StoreError', cause: { code: '25006' } }
+  await expect(transaction.change('INSERT INTO written VALUES (1)')).rejects.toMatchObject(refused)
+  await transaction.rollback()
+  expect(await database.rows('SELECT one FROM written')).toEqual([])
+})
+
+it('a database that an administrator has set to read-only stays so', async () => {
+  const url = await createDatabase()
+  const admin = await adminOf(url)
+  await admin.query('CREATE TABLE written (one int)')
+  await admin.query(
+    `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET default_transaction_read_only = on`,
+  )
+  const database = await openDatabase({ url }, () => undefined)
+  onTestFinished(() => database.close())
+  const transaction = await database.begin()
+  const refused = { name: 'StoreError', kind: 'unreachable' }
+  await expect(transaction.change('INSERT INTO written VALUES (1)')).rejects.toMatchObject(refused)
+  await transaction.rollback()
+})
+
+it('patient outcomes do not join the transaction of a frame, and are stored in time', async () => {
+  const { store } = await openAt(await createDatabase())
+  const order: string[] = []
+  await store.log.commit({ facts: [frameFact(1)], cursor: '1' })
+  const acks = store.log.commit({ acks: () => [] }, 200).then(() => order.push('outcomes'))
+  await store.log.commit({ facts: [frameFact(2)], cursor: '2' })
+  order.push('frame')
+  await acks
+  expect(order).toEqual(['frame', 'outcomes'])
+})
+
 describe('under load', () => {
   it('loses no acknowledged write when the server is killed repeatedly, and continues', async () => {
     const server = await PostgresServer.start([])

@@ -18,6 +18,8 @@ interface Write extends Manner {
   run(transaction: Transaction): Promise<unknown>
   /** Whether no other process may have such a transaction at the same time. */
   alone: boolean
+  /** A patient write of outcomes, of which no other write needs the result. */
+  mayWait: boolean
   committed(result: unknown): void
   failed(error: unknown): void
 }
@@ -49,6 +51,8 @@ export class Committer {
   readonly #witness: Witness
   readonly #part: Part
   #queue: Write[] = []
+  /** What the next transaction takes: nothing waits any more; all but patient outcomes; all. */
+  #due: 'none' | 'urgent' | 'all' = 'none'
   #working: Promise<void> | null = null
   /** The timer of patient writes, while no other write waits. */
   #patience: { timer: Timer; until: number } | null = null
@@ -77,6 +81,7 @@ export class Committer {
       this.#queue.push({
         run,
         alone,
+        mayWait: patience > 0 && of === 'acks',
         ...(of === undefined ? {} : { of }),
         committed(result) {
           effect(result as T)
@@ -87,14 +92,14 @@ export class Committer {
           reject(error instanceof Error ? error : new Error(String(error)))
         },
       })
-      if (patience === 0) this.#start()
+      if (patience === 0) this.#start('urgent')
       else this.#wait(patience)
     })
   }
 
   /** Resolves when nothing waits and nothing is under way. */
   async finish(): Promise<void> {
-    this.#start()
+    this.#start('all')
     await this.#working
   }
 
@@ -103,33 +108,51 @@ export class Committer {
     const until = this.#clock.steady() + patience
     if (this.#patience !== null && this.#patience.until <= until) return
     this.#patience?.timer.cancel()
-    this.#patience = { timer: this.#clock.after(patience, () => this.#start()), until }
+    this.#patience = { timer: this.#clock.after(patience, () => this.#start('all')), until }
   }
 
-  #start(): void {
-    this.#patience?.timer.cancel()
-    this.#patience = null
+  #start(due: 'urgent' | 'all'): void {
+    if (due === 'all') {
+      this.#patience?.timer.cancel()
+      this.#patience = null
+    }
+    if (this.#due !== 'all') this.#due = due
     this.#working ??= this.#work()
   }
 
   async #work(): Promise<void> {
     // Writes that are queued in the same step share the transaction.
     await Promise.resolve()
-    while (this.#queue.length > 0) {
-      const writes = this.#queue
-      this.#queue = []
+    for (let writes = this.#take(); writes.length > 0; writes = this.#take()) {
       try {
         await this.#transact(writes)
       } catch (error) {
-        if (isInTheWay(error)) this.#queue = [...writes, ...this.#queue]
+        if (isInTheWay(error)) {
+          this.#queue = [...writes, ...this.#queue]
+          this.#due = 'all'
+        }
         // One bad write must not fail the others: each gets a transaction of its own.
         else if (writes.length === 1 || error instanceof StoreError)
           for (const write of writes) write.failed(error)
         else for (const write of writes) await this.#alone(write)
       }
     }
-    // In the same step as the check of the queue: a later write starts a new loop.
+    // In the same step as the last look at the queue: a later write starts a new loop.
     this.#working = null
+  }
+
+  /**
+   * The writes of the next transaction. Two hundred frames a second, one by one, each had the outcome of the one before in its
+   * transaction, and waited for its statements too: patient outcomes wait for one another instead.
+   */
+  #take(): readonly Write[] {
+    const due = this.#due
+    this.#due = 'none'
+    if (due === 'none') return []
+    const queue = this.#queue
+    const taken = due === 'all' ? queue : queue.filter(({ mayWait }) => !mayWait)
+    this.#queue = taken.length === queue.length ? [] : queue.filter(({ mayWait }) => mayWait)
+    return taken
   }
 
   async #alone(write: Write): Promise<void> {

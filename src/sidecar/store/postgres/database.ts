@@ -243,6 +243,25 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
   }
 }
 
+/** Connections on which only a transaction that BEGIN made may write: a statement whose BEGIN failed changes nothing there. */
+const guarded = new WeakMap<PoolClient, Promise<boolean>>()
+
+/** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
+async function guard(client: PoolClient): Promise<boolean> {
+  const { rows } = await client.query<{ policy: string }>(
+    "SELECT current_setting('default_transaction_read_only') AS policy",
+  )
+  if (rows[0]?.policy !== 'off') return false
+  await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')
+  return true
+}
+
+async function isGuarded(client: PoolClient): Promise<boolean> {
+  let guarding = guarded.get(client)
+  if (guarding === undefined) guarded.set(client, (guarding = guard(client)))
+  return await guarding
+}
+
 /** `limits`: those that a pooler does not pass on, milliseconds. */
 async function begin(writers: Pool, limits: Readonly<Record<string, number>> | null): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
@@ -257,26 +276,28 @@ async function begin(writers: Pool, limits: Readonly<Record<string, number>> | n
   const open = (): void => {
     if (given) throw new Error('the transaction is over')
   }
-  // The level: the check of the fence must see what was committed while it waited, whatever the server’s default is.
-  // BEGIN is awaited: if it were cancelled, a statement behind it would be a transaction by itself.
+  let begun: Promise<unknown>
   try {
-    await attempt(() => client.query(`BEGIN ISOLATION LEVEL READ COMMITTED${sets.join('')}`))
+    const mayWrite = limits === null && (await attempt(() => isGuarded(client)))
+    // The level: the check of the fence must see what was committed while it waited, whatever the server’s default is.
+    const mode = `ISOLATION LEVEL READ COMMITTED${mayWrite ? ' READ WRITE' : ''}`
+    begun = attempt(() => client.query(`BEGIN ${mode}${sets.join('')}`))
+    // Elsewhere, a statement whose BEGIN was cancelled would be a transaction by itself.
+    if (!mayWrite) await begun
   } catch (error) {
     give(error)
     throw error
   }
+  /** The error of BEGIN comes before those of the statements behind it, which fail because of it. */
+  const inTransaction = async <T>(run: () => Promise<T>): Promise<T> => {
+    open()
+    return (await Promise.all([begun, run()]))[1]
+  }
   return {
-    async rows<R>(text: string, values?: readonly Value[]) {
-      open()
-      return await queries.rows<R>(text, values)
-    },
-    async change(text, values) {
-      open()
-      return await queries.change(text, values)
-    },
+    rows: <R>(text: string, values?: readonly Value[]) => inTransaction(() => queries.rows<R>(text, values)),
+    change: (text, values) => inTransaction(() => queries.change(text, values)),
     async script(text) {
-      open()
-      await attempt(() => client.query(text))
+      await inTransaction(() => attempt(() => client.query(text)))
     },
     async commit() {
       try {
