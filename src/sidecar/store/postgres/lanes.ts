@@ -1,5 +1,5 @@
 import type { Ack, Lane, PendingDelivery } from '../../../core/delivery.ts'
-import type { StoredFact } from '../../../core/fact.ts'
+import type { Fact, StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
@@ -20,10 +20,19 @@ interface Handler extends Registered {
 }
 
 /** Facts of one commit for one lane. */
-interface Addition {
+interface Addition<F extends Fact> {
   handler: Handler
   key: string
-  facts: StoredFact[]
+  facts: F[]
+}
+
+/** A lane that facts were added to. */
+export interface ExtendedLane {
+  id: number
+  handler: number
+  key: string
+  /** Its pending deliveries, with those that were added. */
+  pending: number
 }
 
 /** What the acks of one transaction change in a lane. */
@@ -115,25 +124,38 @@ export class Lanes {
     return bits
   }
 
-  /** Writes each lane once, for any number of facts, and the rows of deliveries that need one. */
-  async fanOut(queries: Queries, facts: readonly StoredFact[], into: Committed): Promise<void> {
+  /**
+   * Extends the lanes of the new ones of `facts`, directly behind the statement that adds them and before its answer: it counts
+   * the facts at the positions that were drawn last. null: a fact has a lane of its own, and the answer shows whether it is new.
+   */
+  extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null {
+    const additions = this.#sort(facts)
+    if (additions.length === 0 || additions.some(({ handler }) => handler.bit === 0)) return null
+    return queries.rows<ExtendedLane>(
+      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
+       SELECT a.handler, a.key, a.shard, n.pending, n.first, 0
+       FROM unnest($1::int[], $2::text[], $3::smallint[]) WITH ORDINALITY AS a(handler, key, shard, nth), LATERAL (
+         SELECT count(*) AS pending, min(f.pos) AS first FROM sidecar.facts f
+         WHERE coalesce(f.session_id, '') = a.key AND f.wanted >> a.handler & 1 = 1
+           AND f.pos > (SELECT last - $4::bigint FROM sidecar.positions WHERE name = 'facts')) n
+       WHERE n.pending > 0 ORDER BY a.nth ${EXTEND}`,
+      [...placesOf(additions), facts.length],
+    )
+  }
+
+  /**
+   * Writes each lane once, for any number of facts, and the rows of deliveries that need one. `extended`: what `extend` has
+   * written.
+   */
+  async fanOut(
+    queries: Queries,
+    facts: readonly StoredFact[],
+    extended: readonly ExtendedLane[] | null,
+    into: Committed,
+  ): Promise<void> {
     const additions = this.#sort(facts)
     if (additions.length === 0) return
-    const rows = await queries.rows<{ id: number; handler: number; key: string; pending: number }>(
-      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
-       SELECT *, 0 FROM unnest($1::int[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[])
-       ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
-         due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END,
-         fresh = CASE WHEN l.pending = 0 THEN excluded.fresh ELSE l.fresh END
-       RETURNING id, handler, key, pending`,
-      [
-        additions.map(({ handler }) => handler.number),
-        additions.map(({ key }) => key),
-        additions.map((addition) => shardOfLane(addition.facts[0], addition.key)),
-        additions.map(({ facts: { length } }) => length),
-        additions.map(({ facts: [first] }) => first?.pos ?? 0),
-      ],
-    )
+    const rows = extended ?? (await this.#write(queries, additions))
     const lanes = new Map(rows.map((row) => [`${row.handler} ${row.key}`, row]))
     const deliveries: { pos: number; handler: number; lane: number }[] = []
     for (const addition of additions) {
@@ -162,9 +184,24 @@ export class Lanes {
     )
   }
 
+  async #write(
+    queries: Queries,
+    additions: readonly Addition<StoredFact>[],
+  ): Promise<readonly ExtendedLane[]> {
+    return await queries.rows<ExtendedLane>(
+      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
+       SELECT *, 0 FROM unnest($1::int[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[]) ${EXTEND}`,
+      [
+        ...placesOf(additions),
+        additions.map(({ facts: { length } }) => length),
+        additions.map(({ facts: [first] }) => first?.pos ?? 0),
+      ],
+    )
+  }
+
   /** Sorted by handler and key, so that no two transactions wait for each other's lanes. */
-  #sort(facts: readonly StoredFact[]): Addition[] {
-    const additions = new Map<string, Addition>()
+  #sort<F extends Fact>(facts: readonly F[]): Addition<F>[] {
+    const additions = new Map<string, Addition<F>>()
     for (const fact of facts) {
       for (const handler of this.#interested(fact.type)) {
         const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
@@ -393,8 +430,21 @@ export class Lanes {
   }
 }
 
+const EXTEND = `ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
+    due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END,
+    fresh = CASE WHEN l.pending = 0 THEN excluded.fresh ELSE l.fresh END
+  RETURNING id, handler, key, pending`
+
+function placesOf(additions: readonly Addition<Fact>[]): [number[], string[], number[]] {
+  return [
+    additions.map(({ handler }) => handler.number),
+    additions.map(({ key }) => key),
+    additions.map(({ key, facts: [first] }) => shardOfLane(first, key)),
+  ]
+}
+
 /** An unordered handler has a lane for each fact: it is in the shard of the fact's session. */
-export function shardOfLane(first: StoredFact | undefined, key: string): number {
+export function shardOfLane(first: Fact | undefined, key: string): number {
   return placeOf(first?.sessionId ?? key)
 }
 

@@ -2,6 +2,7 @@ import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
 import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
+import type { ExtendedLane } from './lanes.ts'
 import type { Queries } from './database.ts'
 
 /** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
@@ -45,7 +46,13 @@ export async function lockPositions(queries: Queries): Promise<void> {
 
 /** Makes the deliveries of facts that are new. */
 interface Fan {
-  fanOut(queries: Queries, facts: readonly StoredFact[], into: Committed): Promise<void>
+  extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null
+  fanOut(
+    queries: Queries,
+    facts: readonly StoredFact[],
+    extended: readonly ExtendedLane[] | null,
+    into: Committed,
+  ): Promise<void>
   /** What the fact's row says of them: who selects facts of its type. */
   wanted(type: string): number
 }
@@ -104,7 +111,7 @@ export class Facts {
   ): Promise<void> {
     if (facts.length === 0) return
     const seen = await this.#seenBefore(queries, facts)
-    const [row] = await queries.rows<{ base: number; part: string | null }>(ADD, [
+    const adding = queries.rows<{ base: number; part: string | null }>(ADD, [
       facts.length,
       facts.map(({ id }) => id),
       facts.map(({ type }) => type),
@@ -122,6 +129,7 @@ export class Facts {
       facts.map(({ type }) => this.#fan.wanted(type)),
       numbers,
     ])
+    const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
     if (row === undefined) throw new Error('no positions were drawn')
     const places = row.part?.split(',').map(Number) ?? facts.keys()
     const added: StoredFact[] = []
@@ -135,7 +143,7 @@ export class Facts {
     if (subjects.length > 0)
       await queries.change('DELETE FROM sidecar.sightings WHERE subject = ANY ($1::text[])', [subjects])
     for (const fact of added) into.facts.push(fact)
-    await this.#fan.fanOut(queries, added, into)
+    await this.#fan.fanOut(queries, added, extended, into)
   }
 
   /** The sightings of the subjects of `facts` before the facts came, in the order of `facts`. */
