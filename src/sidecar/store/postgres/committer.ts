@@ -166,7 +166,7 @@ export class Committer {
   async #transact(writes: readonly Write[]): Promise<void> {
     const started = this.#clock.steady()
     const results = new Map<Write, unknown>()
-    const transaction = await this.#database.begin()
+    const transaction = await this.#database.begin(writes.every(({ of }) => of !== undefined))
     let number: number
     try {
       const run = async (write: Write): Promise<void> => void results.set(write, await write.run(transaction))

@@ -49,7 +49,8 @@ export interface Database extends Queries {
   readonly pooled: boolean
   /** On a connection of its own, which no slow read uses. A statement that takes long fails early, and can be repeated. */
   readonly heartbeat: Queries
-  begin(): Promise<Transaction>
+  /** `small`: its statements concern few rows, whatever their values are, so each is planned once. */
+  begin(small?: boolean): Promise<Transaction>
   listen(channel: string, heard: (text: string) => void): Promise<Listening>
   close(): Promise<void>
 }
@@ -70,6 +71,9 @@ const TIMES = {
 }
 /** The most connections that read and write; one of them writes. */
 const CONNECTIONS = 5
+
+/** Behind a pooler nothing is prepared. */
+const PLANNED_ONCE = { plan_cache_mode: 'force_generic_plan' }
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
 const INT8 = 20
@@ -138,7 +142,7 @@ export async function openDatabase(
     pooled,
     ...queriesOf(readers, pooled),
     heartbeat: queriesOf(heartbeats, pooled),
-    begin: () => begin(writers, pooled ? limits : null),
+    begin: (small = false) => begin(writers, { limits: pooled ? limits : null, small }),
     listen: (channel, heard) => listen(new pg.Client(config), channel, heard),
     async close() {
       await Promise.all([readers.end(), writers.end(), heartbeats.end()])
@@ -263,10 +267,14 @@ async function isGuarded(client: PoolClient): Promise<boolean> {
 }
 
 /** `limits`: those that a pooler does not pass on, milliseconds. */
-async function begin(writers: Pool, limits: Readonly<Record<string, number>> | null): Promise<Transaction> {
+async function begin(
+  writers: Pool,
+  { limits, small }: { limits: Readonly<Record<string, number>> | null; small: boolean },
+): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
   const queries = queriesOf(client, limits !== null)
-  const sets = Object.entries(limits ?? {}).map(([name, ms]) => `; SET LOCAL ${name} = ${ms}`)
+  const settings = Object.entries(limits ?? (small ? PLANNED_ONCE : {}))
+  const sets = settings.map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
   let given = false
   const give = (error?: unknown): void => {
     given = true
