@@ -9,6 +9,7 @@ import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
+import type { ExtendedLane } from './log.ts'
 import { LEADER, placeOf, type Membership } from '../membership.ts'
 
 /** Handlers with a bit in `facts.wanted`. A delivery to one with a higher number has a row from the start. */
@@ -24,15 +25,6 @@ interface Addition<F extends Fact> {
   handler: Handler
   key: string
   facts: F[]
-}
-
-/** A lane that facts were added to. */
-export interface ExtendedLane {
-  id: number
-  handler: number
-  key: string
-  /** Its pending deliveries, with those that were added. */
-  pending: number
 }
 
 /** What the acks of one transaction change in a lane. */
@@ -125,8 +117,8 @@ export class Lanes {
   }
 
   /**
-   * Extends the lanes of the new ones of `facts`, directly behind the statement that adds them and before its answer: it counts
-   * the facts at the positions that were drawn last. null: a fact has a lane of its own, and the answer shows whether it is new.
+   * Extends the lanes of the new ones of `facts`. It is sent directly behind the statement that adds them, and counts the facts at
+   * the positions that were drawn last. null: a fact has a lane of its own, so the answer of that statement is needed first.
    */
   extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null {
     const additions = this.#sort(facts)

@@ -2,7 +2,6 @@ import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
 import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
-import type { ExtendedLane } from './lanes.ts'
 import type { Queries } from './database.ts'
 
 /** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
@@ -42,6 +41,15 @@ export const checkpoints = {
 /** Before the first of its lanes, a transaction takes the lock that every transaction with new facts takes. */
 export async function lockPositions(queries: Queries): Promise<void> {
   await queries.rows(`SELECT FROM sidecar.positions WHERE name = 'facts' FOR UPDATE`)
+}
+
+/** A lane that facts were added to. */
+export interface ExtendedLane {
+  id: number
+  handler: number
+  key: string
+  /** Its pending deliveries, with those that were added. */
+  pending: number
 }
 
 /** Makes the deliveries of facts that are new. */
