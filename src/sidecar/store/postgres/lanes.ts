@@ -118,7 +118,8 @@ export class Lanes {
 
   /**
    * Extends the lanes of the new ones of `facts`. It is sent directly behind the statement that adds them, and counts the facts at
-   * the positions that were drawn last. null: a fact has a lane of its own, so the answer of that statement is needed first.
+   * the positions that were drawn last.
+   * @returns null where a fact has a lane of its own: only the answer of that statement shows whether it is new.
    */
   extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null {
     const additions = this.#sort(facts)
