@@ -214,13 +214,13 @@ describe('the subscription keeper', () => {
     }
     const keeper = held.make(URL, { ...held.store, shards, settings })
     await keeper.start()
-    await keeper.reload()
+    expect(await keeper.reload()).toBe(true)
     expect(reads).toBe(2)
     const again = keeper.reload()
     await held.clock.settle()
     expect([reads, held.clock.waiting]).toEqual([2, 1])
     keeper.stop()
-    await again
+    expect(await again).toBe(false)
     expect([reads, held.clock.waiting]).toEqual([2, 0])
   })
 

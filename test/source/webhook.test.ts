@@ -24,6 +24,8 @@ function open(secrets: readonly string[] = [SECRET]) {
     hints,
     outcomes,
     secrets: [...secrets],
+    /** Reads the secrets again. */
+    reload: (): Promise<boolean> | null => null,
     observe: (outcome: string): void => void outcomes.push(outcome),
     store: async (given: readonly Hint[]): Promise<void> => void hints.push(...given),
   }
@@ -36,7 +38,7 @@ function open(secrets: readonly string[] = [SECRET]) {
         },
       },
     ],
-    reload: () => null,
+    reload: () => world.reload(),
     storeHints: (given) => world.store(given),
     observer: fanOut([{ webhook: (outcome) => world.observe(outcome) }]),
     clock,
@@ -95,6 +97,21 @@ describe('the webhook receiver', () => {
     onTestFinished(() => parsing.mockRestore())
     expect(await world.deliver(more)).toEqual({ status: 401, outcome: 'forged' })
     expect([parsing.mock.calls, world.hints]).toEqual([[], []])
+  })
+
+  it('answers 503 to a signature of no known secret while the secrets of other processes cannot be read', async () => {
+    const world = open()
+    const delivery = { secret: 'a-secret-of-another-process' }
+    world.reload = async () => false
+    expect(await world.deliver(delivery)).toEqual({ status: 503, outcome: 'store_failed' })
+    world.reload = async () => true
+    expect(await world.deliver(delivery)).toEqual({ status: 401, outcome: 'forged' })
+    world.reload = async () => {
+      world.secrets.push(delivery.secret)
+      return true
+    }
+    expect(await world.deliver(delivery)).toEqual({ status: 200, outcome: 'accepted' })
+    expect(world.outcomes).toEqual(['store_failed', 'forged', 'accepted'])
   })
 
   it('refuses a delivery without its headers', async () => {

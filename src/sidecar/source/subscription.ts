@@ -28,8 +28,8 @@ const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
 export interface SubscriptionKeeper extends Pick<ShardTopics, 'led' | 'woken'> {
   start(): Promise<void>
   stop(): void
-  /** Reads the secrets again; null: this process makes them itself, or too many wait for them. */
-  reload(): Promise<void> | null
+  /** Reads the secrets again. false: the read failed. null: this process makes them itself, or too many wait for them. */
+  reload(): Promise<boolean> | null
   /** Secrets of our subscriptions, the newest first. */
   readonly secrets: Secrets
   active(): boolean
@@ -61,7 +61,7 @@ export function createSubscriptionKeeper(options: {
   let replaced: number[] = []
   let running = false
   let tending = false
-  let reload: Promise<void> | null = null
+  let reload: Promise<boolean> | null = null
   const stopped = new AbortController()
   /** Steady milliseconds. */
   let reloadedAt = -Infinity
@@ -75,17 +75,22 @@ export function createSubscriptionKeeper(options: {
 
   const load = async (): Promise<void> => keep(await store.settings.subscriptions())
 
-  const loadAgain = async (): Promise<void> => {
+  const loadAgain = async (): Promise<boolean> => {
+    let done = false
     const wait = reloadedAt + RELOADED - clock.steady()
     if (wait > 0) await pause(clock, wait, stopped.signal)
     try {
-      if (!stopped.signal.aborted) await load()
+      if (!stopped.signal.aborted) {
+        await load()
+        done = true
+      }
     } catch (error) {
       log.warn({ err: error }, 'webhooks: the secrets could not be read')
     }
     reloadedAt = clock.steady()
     awaited = 0
     reload = null
+    return done
   }
 
   /** `unread`: another process may have changed the records. */

@@ -55,8 +55,8 @@ export interface WebhookOptions {
   tolerance: number
   /** Every secret that is valid now, in lists: those of the configuration, and those of our subscriptions. */
   secrets: readonly Secrets[]
-  /** Reads the secrets again, because another process may have stored new ones; null: there can be none. */
-  reload: () => Promise<void> | null
+  /** Reads the secrets again, because another process may have stored new ones; null: there can be none. false: the read failed. */
+  reload: () => Promise<boolean> | null
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
@@ -162,10 +162,13 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     const isGenuine = (): boolean =>
       options.secrets.some(({ current }) => verifyServiceWebhook(current, timestamp, body, signature))
     if (isGenuine()) return take(body, signature, answer)
-    const refuse = (): void => answer(answered(401, 'forged'))
     const reloaded = options.reload()
-    if (reloaded === null) refuse()
-    else void reloaded.then(() => (isGenuine() ? take(body, signature, answer) : refuse()))
+    if (reloaded === null) return answer(answered(401, 'forged'))
+    void reloaded.then((known) => {
+      if (isGenuine()) take(body, signature, answer)
+      // The database is unreachable, and the secret may be new: the service sends the delivery again after a 503.
+      else reply(answer, known ? { status: 401, outcome: 'forged' } : STORE_FAILED)
+    })
   }
 
   const take = (body: Buffer, signature: string, answer: Answer): void => {
