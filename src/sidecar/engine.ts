@@ -9,6 +9,7 @@ import type { Session } from '../core/resource.ts'
 import type { Scope } from '../core/scope.ts'
 import type { Shards } from '../core/shards.ts'
 import type { Store } from '../core/store.ts'
+import { StoreError } from '../core/store-error.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
 import { createSummaries } from './deliver/summaries.ts'
@@ -238,6 +239,8 @@ export function createEngine(options: EngineOptions): Engine {
         await prepare()
         break
       } catch (error) {
+        // Another process has taken the store over: this one must end, and leads nothing.
+        if (error instanceof StoreError && error.kind === 'fenced') throw error
         log.warn({ err: error }, 'replicas: the lead could not be taken yet')
         await pause(clock, LEAD_AGAIN, stopping.signal)
       }
@@ -246,7 +249,9 @@ export function createEngine(options: EngineOptions): Engine {
     stream?.start()
     poll?.start()
   }
-  shards.subscribe({ led: () => void lead() })
+  const leadSoon = (): void =>
+    void lead().catch((error: unknown) => log.error({ err: error }, 'replicas: the lead was lost'))
+  shards.subscribe({ led: leadSoon })
 
   return {
     dispatcher,
