@@ -17,8 +17,7 @@ export interface Failover {
 
 /** At most, milliseconds: a lease of 15 s, and a start of the stream; after a clean stop nothing has to end first. */
 const LIMITS: Readonly<Record<Way, number>> = { kill: 20_000, stop: 3000 }
-/** A process that joins gets idle shards first: with 12 sessions, a new leader had none of them. Of 64 shards, 50 have some of these. */
-const SESSIONS = 96
+const SESSIONS = 12
 /** Between two messages to a session, milliseconds: while it is measured, and before. */
 const EACH = 300
 const CALM = 1500
@@ -48,15 +47,23 @@ export async function measureFailovers(
   }
 }
 
-/** Waits until one process reads the stream and has some of the sessions. A process that joins gets idle shards first. @returns that one. */
-async function steady(world: ReplicaWorld, sessions: readonly string[]): Promise<Replica> {
+/**
+ * Waits until one process reads the stream and has some of the sessions. A process that joins gets idle shards first, so a
+ * leader that has none gets some of new sessions.
+ * @returns that one.
+ */
+async function steady(world: ReplicaWorld, sessions: string[]): Promise<Replica> {
   return await until(
     'leader that has sessions',
     async () => {
       await send(world, sessions)
       await pause(CALM)
       const [leader, another] = world.replicas.filter((replica) => streamsOf(world, replica).length > 0)
-      return another === undefined && leader !== undefined && sessionsOf(world, leader).length > 0 && leader
+      if (another !== undefined || leader === undefined) return false
+      if (sessionsOf(world, leader).length > 0) return leader
+      sessions.shift()
+      sessions.push(await world.service.create({}))
+      return false
     },
     PATIENCE,
   ).catch((error: unknown) => {
