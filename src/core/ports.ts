@@ -11,10 +11,6 @@ export interface ListQuery {
 /** The body of an answer to a function call (rules ACT-13, ACT-15). */
 export type Answer = { output: string } | { error: string }
 
-/**
- * The service that we follow, with one method for each operation that we use. Every method throws ServiceError. An
- * operation that discovery did not find throws one with the code `route_unknown`, never with status 404.
- */
 /** How a request is sent that has an effect on the service. */
 export interface Posting {
   /** The idempotency value, the same for every attempt. */
@@ -28,6 +24,10 @@ export interface Posting {
   maySend?: () => boolean
 }
 
+/**
+ * The service that we follow, with one method for each operation that we use. Every method throws ServiceError. An
+ * operation that discovery did not find throws one with the code `route_unknown`, never with status 404.
+ */
 export interface Service {
   health(): Promise<Health>
   listSessions(query: ListQuery): Promise<Page<Session>>

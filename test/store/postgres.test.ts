@@ -151,6 +151,19 @@ it('a statement outside of a transaction writes nothing', async () => {
   expect(await database.rows('SELECT one FROM written')).toEqual([])
 })
 
+it('a transaction whose BEGIN is lost may be given up before its first statement', async () => {
+  const wire = await Wire.to(await createDatabase())
+  const database = await openDatabase({ url: wire.url }, () => undefined)
+  onTestFinished(() => database.close())
+  await (await database.begin()).rollback()
+  wire.onRequest = (bytes) => (bytes.includes('BEGIN') ? 'cut' : 'pass')
+  await (await database.begin()).rollback()
+  wire.onRequest = () => 'pass'
+  const transaction = await database.begin()
+  expect(await transaction.rows('SELECT 1 AS one')).toEqual([{ one: 1 }])
+  await transaction.rollback()
+})
+
 it('a database that an administrator has set to read-only stays so', async () => {
   const url = await createDatabase()
   const admin = await adminOf(url)

@@ -290,6 +290,8 @@ async function begin(
     // The level: the check of the fence must see what was committed while it waited, whatever the server’s default is.
     const mode = `ISOLATION LEVEL READ COMMITTED${mayWrite ? ' READ WRITE' : ''}`
     begun = attempt(() => client.query(`BEGIN ${mode}${sets.join('')}`))
+    // Its statements report that it failed; a transaction may be given up before the first of them.
+    begun.catch(() => undefined)
     // Elsewhere, a statement whose BEGIN was cancelled would be a transaction by itself.
     if (!mayWrite) await begun
   } catch (error) {
