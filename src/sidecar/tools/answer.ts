@@ -4,7 +4,14 @@ import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
 import { attributesOf, traceOf } from '../../core/tool.ts'
-import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
+import {
+  isRequired,
+  namesOf,
+  postingOf,
+  type AnswerPolicy,
+  type Progress,
+  type ToolPorts,
+} from './context.ts'
 import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
 
@@ -81,12 +88,7 @@ async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<s
   const span = ports.tracer.start('answer', source, () => attributesOf(call))
   const { sessionId, callId } = call
   try {
-    const { traceparent } = span
-    const posting = {
-      key: keyOf(call, result),
-      traceparent,
-      maySend: () => ports.store.shards.owns(call.sessionId),
-    }
+    const posting = { ...postingOf(ports, call, keyOf(call, result)), traceparent: span.traceparent }
     const word = await span.run(() => ports.service.answer(sessionId, callId, bodyOf(result), posting))
     span.end(null)
     return word

@@ -6,7 +6,7 @@ import type { Hint } from '../../core/hint.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Item } from '../../core/resource.ts'
-import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
+import { namesOf, postingOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
 import { endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /**
@@ -35,7 +35,6 @@ const NOT_ACTED_ON = new Set([
   'overloaded',
   'stopped',
   'route_unknown',
-  'superseded',
 ])
 
 /** The most attempts to send the message to a service with the idempotency header. */
@@ -76,10 +75,8 @@ export async function sendFollowUp(
   // Read before the request: a header that is discovered meanwhile was not sent.
   const idempotent = service.idempotent()
   try {
-    await service.sendMessage(call.sessionId, textOf(call), {
-      key: `${call.callId}.resend`,
-      maySend: () => ports.store.shards.owns(call.sessionId),
-    })
+    const posting = postingOf(ports, call, `${call.callId}.resend`)
+    await service.sendMessage(call.sessionId, textOf(call), posting)
     log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a new message')
     return await endNotDelivered(ports, call)
   } catch (error) {

@@ -49,8 +49,8 @@ export const REPLICAS: readonly Mutant[] = [
   ),
   several(
     'a former owner posts an answer that waited',
-    'sidecar/tools/answer.ts',
-    'maySend: () => ports.store.shards.owns(call.sessionId)',
+    'sidecar/tools/context.ts',
+    'maySend: () => store.shards.owns(sessionId)',
     'maySend: () => true',
   ),
   several(
