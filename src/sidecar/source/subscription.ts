@@ -75,18 +75,21 @@ export function createSubscriptionKeeper(options: {
 
   const load = async (): Promise<void> => keep(await store.settings.subscriptions())
 
-  const loadAgain = async (): Promise<boolean> => {
-    let done = false
-    const wait = reloadedAt + RELOADED - clock.steady()
-    if (wait > 0) await pause(clock, wait, stopped.signal)
+  /** @returns false when the store could not be read. */
+  const tryToLoad = async (): Promise<boolean> => {
     try {
-      if (!stopped.signal.aborted) {
-        await load()
-        done = true
-      }
+      await load()
+      return true
     } catch (error) {
       log.warn({ err: error }, 'webhooks: the secrets could not be read')
+      return false
     }
+  }
+
+  const loadAgain = async (): Promise<boolean> => {
+    const wait = reloadedAt + RELOADED - clock.steady()
+    if (wait > 0) await pause(clock, wait, stopped.signal)
+    const done = !stopped.signal.aborted && (await tryToLoad())
     reloadedAt = clock.steady()
     awaited = 0
     reload = null
@@ -196,8 +199,7 @@ export function createSubscriptionKeeper(options: {
       return reload
     },
     woken({ topics }) {
-      if (!store.shards.leads && topics.has('secrets'))
-        load().catch((error: unknown) => log.warn({ err: error }, 'webhooks: the secrets could not be read'))
+      if (!store.shards.leads && topics.has('secrets')) void tryToLoad()
     },
     stop() {
       running = false
