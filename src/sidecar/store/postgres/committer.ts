@@ -8,7 +8,10 @@ import type { Ownership } from './ownership.ts'
 export interface Manner {
   /** Milliseconds that it may wait to share the transaction of another write; 0: it does not wait. */
   patience?: number
-  /** `acks`: it writes only outcomes, and other writes do not wait for it. `facts`: it may add facts. */
+  /**
+   * `acks`: it writes only outcomes, and other writes do not wait for it. `facts`: it may add facts. Both concern few rows.
+   * Absent: it may concern many, as a prune does.
+   */
   of?: 'acks' | 'facts'
   /** false: it changes few rows and adds no fact, so it waits for fewer other processes. */
   alone?: boolean
@@ -18,8 +21,7 @@ interface Write extends Manner {
   run(transaction: Transaction): Promise<unknown>
   /** Whether no other process may have such a transaction at the same time. */
   alone: boolean
-  /** A patient write of outcomes, of which no other write needs the result. */
-  mayWait: boolean
+  patience: number
   committed(result: unknown): void
   failed(error: unknown): void
 }
@@ -51,10 +53,10 @@ export class Committer {
   readonly #witness: Witness
   readonly #part: Part
   #queue: Write[] = []
-  /** What the next transaction takes: nothing waits any more; all but patient outcomes; all. */
+  /** What the next transaction takes. `none`: there is no next one yet. `urgent`: all writes but patient outcomes. */
   #due: 'none' | 'urgent' | 'all' = 'none'
   #working: Promise<void> | null = null
-  /** The timer of patient writes, while no other write waits. */
+  /** The timer of the least patient write. */
   #patience: { timer: Timer; until: number } | null = null
 
   constructor(parts: {
@@ -81,7 +83,7 @@ export class Committer {
       this.#queue.push({
         run,
         alone,
-        mayWait: patience > 0 && of === 'acks',
+        patience,
         ...(of === undefined ? {} : { of }),
         committed(result) {
           effect(result as T)
@@ -130,11 +132,12 @@ export class Committer {
         if (isInTheWay(error)) {
           this.#queue = [...writes, ...this.#queue]
           this.#due = 'all'
-        }
-        // One bad write must not fail the others: each gets a transaction of its own.
-        else if (writes.length === 1 || error instanceof StoreError)
+        } else if (writes.length === 1 || error instanceof StoreError) {
           for (const write of writes) write.failed(error)
-        else for (const write of writes) await this.#alone(write)
+        } else {
+          // One bad write must not fail the others: each gets a transaction of its own.
+          for (const write of writes) await this.#alone(write)
+        }
       }
     }
     // In the same step as the last look at the queue: a later write starts a new loop.
@@ -146,13 +149,11 @@ export class Committer {
    * transaction, and waited for its statements too: patient outcomes wait for one another instead.
    */
   #take(): readonly Write[] {
-    const due = this.#due
+    const [due, queue] = [this.#due, this.#queue]
     this.#due = 'none'
     if (due === 'none') return []
-    const queue = this.#queue
-    const taken = due === 'all' ? queue : queue.filter(({ mayWait }) => !mayWait)
-    this.#queue = taken.length === queue.length ? [] : queue.filter(({ mayWait }) => mayWait)
-    return taken
+    this.#queue = due === 'all' ? [] : queue.filter(isPatientAck)
+    return this.#queue.length === 0 ? queue : queue.filter((write) => !isPatientAck(write))
   }
 
   async #alone(write: Write): Promise<void> {
@@ -215,6 +216,11 @@ export class Committer {
 
 function isOfAcks({ of }: Write): boolean {
   return of === 'acks'
+}
+
+/** No other write needs its result. */
+function isPatientAck(write: Write): boolean {
+  return isOfAcks(write) && write.patience > 0
 }
 
 /** Another process holds a lock for too long, or both wait for each other: this transaction is repeated. */

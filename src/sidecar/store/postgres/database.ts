@@ -248,7 +248,7 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
 }
 
 /** Connections on which only a transaction that BEGIN made may write: a statement whose BEGIN failed changes nothing there. */
-const guarded = new WeakMap<PoolClient, Promise<boolean>>()
+const guards = new WeakMap<PoolClient, Promise<boolean>>()
 
 /** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
 async function guard(client: PoolClient): Promise<boolean> {
@@ -261,8 +261,8 @@ async function guard(client: PoolClient): Promise<boolean> {
 }
 
 async function isGuarded(client: PoolClient): Promise<boolean> {
-  let guarding = guarded.get(client)
-  if (guarding === undefined) guarded.set(client, (guarding = guard(client)))
+  let guarding = guards.get(client)
+  if (guarding === undefined) guards.set(client, (guarding = guard(client)))
   return await guarding
 }
 
@@ -286,14 +286,14 @@ async function begin(
   }
   let begun: Promise<unknown>
   try {
-    const mayWrite = limits === null && (await attempt(() => isGuarded(client)))
+    const guarded = limits === null && (await attempt(() => isGuarded(client)))
     // The level: the check of the fence must see what was committed while it waited, whatever the server’s default is.
-    const mode = `ISOLATION LEVEL READ COMMITTED${mayWrite ? ' READ WRITE' : ''}`
+    const mode = `ISOLATION LEVEL READ COMMITTED${guarded ? ' READ WRITE' : ''}`
     begun = attempt(() => client.query(`BEGIN ${mode}${sets.join('')}`))
     // Its statements report that it failed; a transaction may be given up before the first of them.
     begun.catch(() => undefined)
-    // Elsewhere, a statement whose BEGIN was cancelled would be a transaction by itself.
-    if (!mayWrite) await begun
+    // Without the guard, a statement whose BEGIN was cancelled would be a transaction by itself.
+    if (!guarded) await begun
   } catch (error) {
     give(error)
     throw error
