@@ -41,9 +41,10 @@ export class Agenda {
   }
 
   in(ms: number, run: () => void, owner: Owner | null = null): Entry {
+    const due = this.now + Math.max(0, ms)
     const entry: Entry = {
-      at: this.now + Math.max(0, ms),
-      due: this.now + Math.max(0, ms),
+      at: due,
+      due,
       tie: this.#ties.next(),
       order: this.#made++,
       owner,

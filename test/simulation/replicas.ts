@@ -322,8 +322,6 @@ export class Face {
   readonly #hintDue
   /** True time: the database is unreachable until then. */
   #cutUntil = 0
-  /** COMMITs whose outcome it asks for: no write of this process is committed before it knows. */
-  #asking = 0
   #closed = false
   #wakes = new Set<WakeTopic>()
   #subjects: Wake['hints'][number][] = []
@@ -398,14 +396,9 @@ export class Face {
   async loseReply(): Promise<void> {
     const { agenda, chance } = this.#shared.parts
     this.cut(chance.pick(UNKNOWN))
-    this.#asking++
-    try {
-      while (this.#cutUntil > agenda.now) {
-        await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
-        if (this.membership.lost !== null) throw this.membership.lost
-      }
-    } finally {
-      this.#asking--
+    while (this.#cutUntil > agenda.now) {
+      await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
+      if (this.membership.lost !== null) throw this.membership.lost
     }
   }
 
@@ -419,7 +412,7 @@ export class Face {
   }
 
   get isCut(): boolean {
-    return this.#asking > 0 || this.#cutUntil > this.#shared.parts.agenda.now
+    return this.#cutUntil > this.#shared.parts.agenda.now
   }
 
   /** True time. */

@@ -14,13 +14,13 @@ const BUDGET = 60_000
 const THREADS = 2
 
 it.each([
-  { processes: 'one process', replicas: null, seeds: SEEDS },
-  { processes: 'two replicas', replicas: 2, seeds: SEEDS / 4 },
-  { processes: 'three replicas', replicas: 3, seeds: SEEDS / 8 },
+  { processes: 'one process', replicas: null, seeds: SEEDS, least: 100 },
+  { processes: 'two replicas', replicas: 2, seeds: SEEDS / 4, least: 15 },
+  { processes: 'three replicas', replicas: 3, seeds: SEEDS / 8, least: 8 },
 ])(
   '$processes: loses nothing, repeats nothing and becomes idle, under every fault',
   { timeout: 180_000 },
-  async ({ replicas, seeds }) => {
+  async ({ replicas, seeds, least }) => {
     const cpu = process.cpuUsage()
     const stop = AbortSignal.timeout(BUDGET)
     const journal = openJournal(null, 'liveness', FIRST)
@@ -32,7 +32,7 @@ it.each([
       [...tally.broken.values()].map((one) => `${one.invariant}: ${one.message} (${again(one)})`),
     ).toEqual([])
     // What the seeds are there for did happen.
-    expect(tally.seeds).toBeGreaterThan(seeds / 3)
+    expect(tally.seeds).toBeGreaterThan(least)
     expect(tally.faults.get('crash')).toBeGreaterThan(tally.seeds / 2)
     expect(tally.lives).toBeGreaterThan(tally.seeds * 1.5)
   },
