@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
+import { SHARDS } from '../../../src/core/shards.ts'
 import { administer, PostgresServer } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
 import type { Child } from '../child.ts'
 import type { Figures, Measure } from '../measure.ts'
 import type { Queue } from '../queues.ts'
@@ -16,8 +18,6 @@ const DEAD = 'postgres, dead rows'
 const PACE = 'postgres, latency'
 /** An ordered queue does a tenth of what the others do. */
 const ORDERED = 4000
-/** Shards of a store, without the leader's. */
-const SHARDS = 64
 
 /** A server with the durability of its defaults, and an empty database of it for each run. */
 class Databases implements AsyncDisposable {
@@ -155,7 +155,7 @@ function replicas(name: string, many: number, floor: number, goal: number): Scen
         await using stack = new AsyncDisposableStack()
         const subjects: Subject[] = []
         for (let at = 0; at < size; at++) subjects.push(stack.use(await stage.startSubject('now', { store })))
-        await spread(subjects)
+        await until('even spread of the shards', () => areSpread(subjects), PATIENCE)
         const { from, to } = await sendBurst(stage)
         for (const subject of subjects.toReversed()) await subject.stop()
         return { [name]: (count / (to - from)) * 1000 }
@@ -170,16 +170,11 @@ export const together: readonly Scenario[] = [
   replicas('postgres, three replicas', 3, 0.6, 0.8),
 ]
 
-/** Waits until each replica owns its part of the shards. */
-async function spread(subjects: readonly Subject[]): Promise<void> {
-  const limit = performance.now() + PATIENCE
-  for (;;) {
-    const owned = await Promise.all(subjects.map((subject) => subject.metric('shards_owned')))
-    const all = owned.reduce((sum, one) => sum + one, 0)
-    if (all === SHARDS && Math.max(...owned) <= Math.ceil(SHARDS / subjects.length)) return
-    if (performance.now() > limit) throw new Error(`the shards are not spread: ${owned.join(', ')}`)
-    await pause(100)
-  }
+/** Each replica owns its part of the shards. */
+async function areSpread(subjects: readonly Subject[]): Promise<boolean> {
+  const owned = await Promise.all(subjects.map((subject) => subject.metric('shards_owned')))
+  const all = owned.reduce((sum, one) => sum + one, 0)
+  return all === SHARDS && Math.max(...owned) <= Math.ceil(SHARDS / subjects.length)
 }
 
 /** Frames one by one, beside graphile-worker as it is without a local queue, which would make it slower here. */
