@@ -14,27 +14,27 @@ import { fakeHttp, keepingLog, longestWaits } from '../support/ports.ts'
 const SERVICE = 'https://service.example'
 const NOT_FOUND = { status: 404, headers: {}, body: '', truncated: false }
 
-/** A replica that follows until `lead`. `refuse`: why the store refuses what a leader writes first. */
-function follower(refuse: () => StoreError) {
+/** A replica that follows until `lead`. `refusal`: why the store refuses what a leader writes first. */
+function follower(refusal: StoreError) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const inner = openSqliteStore({ path: ':memory:', clock, log })
   onTestFinished(() => inner.close())
   const subscribers: Partial<ShardTopics>[] = []
-  const state = { leads: false }
+  let leads = false
   const store: Store = {
     ...inner,
     shards: {
       ...inner.shards,
       get leads() {
-        return state.leads
+        return leads
       },
       subscribe: (part) => void subscribers.push(part),
     },
     settings: {
       ...inner.settings,
       async checkpoint(name) {
-        if (state.leads) throw refuse()
+        if (leads) throw refusal
         return await inner.settings.checkpoint(name)
       },
     },
@@ -58,7 +58,7 @@ function follower(refuse: () => StoreError) {
     webhooks: { enabled: false, publicUrl: null, secrets: { current: [] }, tolerance: 300_000 },
   })
   const lead = (): void => {
-    state.leads = true
+    leads = true
     for (const part of subscribers) part.led?.()
   }
   const messages = (text: string) => log.lines.filter(({ message }) => message.includes(text)).length
@@ -66,7 +66,7 @@ function follower(refuse: () => StoreError) {
 }
 
 it('a replica that is fenced while it takes the lead gives up', async () => {
-  const { clock, engine, lead, messages } = follower(() => new StoreError('fenced'))
+  const { clock, engine, lead, messages } = follower(new StoreError('fenced'))
   await engine.start()
   lead()
   await clock.advance(60_000)
@@ -75,7 +75,7 @@ it('a replica that is fenced while it takes the lead gives up', async () => {
 })
 
 it('a stop ends the wait of a replica that cannot take the lead yet', async () => {
-  const { clock, engine, lead, messages } = follower(() => new StoreError('unreachable'))
+  const { clock, engine, lead, messages } = follower(new StoreError('unreachable'))
   await engine.start()
   lead()
   await clock.advance(5100)
