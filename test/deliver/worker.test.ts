@@ -405,6 +405,18 @@ describe('delivering', () => {
     await world.clock.advance(1)
     expect(world.sent).toHaveLength(1)
   })
+
+  // Seed 3178 of two replicas: the lane waited, was read again as the leader may have written to it, and waited again.
+  it('waits once, though the clock of the process that stored the fact is ahead and others write to the lane', async () => {
+    const world = await deliveryWorld()
+    await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() + 3_600_000 })])
+    for (let second = 0; second < 2; second++) {
+      await world.clock.advance(1000)
+      world.worker.look()
+    }
+    await world.clock.settle()
+    expect(world.sent).toHaveLength(1)
+  })
 })
 
 describe('a lane with a pending delivery that cannot be read', () => {

@@ -202,7 +202,10 @@ export class LaneRunner {
     this.#timers.add(timer)
   }
 
-  /** Waits for the first read of the session, if it has no summary yet, before the lane takes a slot. */
+  /**
+   * Waits for the first read of the session, if it has no summary yet, before the lane takes a slot. It waits once: a lane
+   * that other processes write to becomes stale meanwhile, and with clocks that differ, its fact never becomes old.
+   */
   #describe(active: ActiveLane): void {
     const fact = active.first()?.fact
     if (fact === undefined || fact.sessionId === null || !this.#lacksSummary(fact)) {
@@ -210,8 +213,14 @@ export class LaneRunner {
       return
     }
     active.state = 'waiting'
-    this.#ports.summaries.find(fact.sessionId, fact.at, this.#closing.signal).then(
+    const { summaries } = this.#ports
+    const { sessionId, at } = fact
+    const found = active.waited
+      ? summaries.get(sessionId)
+      : summaries.find(sessionId, at, this.#closing.signal)
+    found.then(
       (summary) => {
+        active.waited = true
         active.summary = summary
         if (active.state === 'waiting') this.#enqueue(active)
       },

@@ -54,6 +54,8 @@ export class ActiveLane implements AckOwner {
   dueAt: number | null = null
   /** It is tried although the handler is down, to find out whether it is up again. */
   probe = false
+  /** It has waited for the first read of its session, and does not wait for it again. */
+  waited = false
   /** The summary of its session, if it had to be read. */
   summary: SessionSummary | null = null
   readonly attempt = new AttemptUnderWay()

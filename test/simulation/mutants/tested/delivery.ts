@@ -10,6 +10,13 @@ export const DELIVERY: readonly Mutant[] = [
     "if (how !== 'replay_stopped') this.#scarce = false",
   ),
   tested(
+    { file: 'deliver/worker.test.ts', only: 'waits once' },
+    'a lane waits for the first read of its session whenever it is read again',
+    'sidecar/deliver/lane-runner.ts',
+    'active.waited ? summaries.get(sessionId) : ',
+    '',
+  ),
+  tested(
     { file: 'tools/host.test.ts', only: 'is deleted at the follow-up message' },
     'a session that only a follow-up message finds gone is not read again',
     'sidecar/tools/follow-up.ts',
