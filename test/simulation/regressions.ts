@@ -14,6 +14,8 @@ export interface Regression {
   scenario: Scenario
   /** For what else is left to chance. */
   seed?: number
+  /** So many seeds from `seed` on: few of them show the bug, and which ones changes with the code. Absent: one. */
+  tries?: number
   steps: readonly Step[]
 }
 
@@ -171,7 +173,8 @@ export const REGRESSIONS: readonly Regression[] = [
         ],
       },
     ]),
-    seed: 3,
+    seed: 1,
+    tries: 50,
     steps: [[3, 'after', 'store.commit reading', 'crash']],
   },
   {
@@ -205,6 +208,8 @@ export const REGRESSIONS: readonly Regression[] = [
     scenario: story([{ do: 'call', calls: [{ ...CALL, tool: 'charge', timeout: null }] }], {
       faultsUntil: 15_000,
     }),
+    seed: 1,
+    tries: 20,
     steps: [
       [1, 'before', 'store.commit new calls', 'disk_slow'],
       [1, 'before', 'weather', 'restart'],
@@ -249,7 +254,8 @@ export const REGRESSIONS: readonly Regression[] = [
         },
       ],
     }),
-    seed: 202,
+    seed: 50,
+    tries: 130,
     steps: [],
   },
   {
@@ -520,7 +526,8 @@ export const REGRESSIONS: readonly Regression[] = [
   {
     name: 'a callback whose connection was reset was sent again though its handler had been paused meanwhile',
     scenario: unshared(1979),
-    seed: 1979,
+    seed: 25,
+    tries: 25,
     steps: [
       [1, 'before', 'store.commit frames', 'crash'],
       [1, 'after', 'http list items', 'reset_reply'],
@@ -822,7 +829,8 @@ export const REGRESSIONS: readonly Regression[] = [
   {
     name: 'a full disk had a call that could not be put off taken up round and round',
     scenario: story([{ do: 'call', calls: [CALL, CALL] }], { channels: STREAM, faultsUntil: 20_000 }),
-    seed: 24,
+    seed: 145,
+    tries: 50,
     steps: [
       [1, 'before', 'http tool', 'refused'],
       [2, 'before', 'weather', 'disk_refuses'],
@@ -836,8 +844,18 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a hint that came while its session was read went with the reading',
-    scenario: unshared(283),
-    seed: 283,
+    scenario: story([], {
+      channels: STREAM,
+      sessions: [1, 2, 3, 4, 5, 6].map((n) => ({
+        at: 300 * n - 200,
+        messages: [
+          { at: 10, turn: { ...PLAIN, steps: [], artifacts: { ms: 50, state: 'ready' as const, count: 1 } } },
+          { at: 1400, turn: { ...PLAIN, startFails: true } },
+        ],
+        deleted: null,
+      })),
+    }),
+    tries: 20,
     steps: [],
   },
   {
@@ -859,7 +877,8 @@ export const REGRESSIONS: readonly Regression[] = [
       ],
       { channels: STREAM, faultsUntil: 15_000 },
     ),
-    seed: 3,
+    seed: 1,
+    tries: 10,
     steps: [[1, 'before', 'store.commit call failed', 'disk_error']],
   },
   {
@@ -940,13 +959,17 @@ export const REGRESSIONS: readonly Regression[] = [
   },
 ]
 
-/** Plays one. @returns what came of it, and the steps that were not reached. */
-export async function replay({
-  scenario,
-  steps,
-  seed = SEED,
-}: Regression): Promise<Outcome & { missed: readonly Step[] }> {
-  const left = new Set(steps)
+/** Plays one, with each of its seeds until one breaks. @returns what came of the last, and the steps that none reached. */
+export async function replay(regression: Regression): Promise<Outcome & { missed: readonly Step[] }> {
+  const { steps, seed = SEED, tries = 1 } = regression
+  const missed = new Set(steps)
+  for (let next = seed; ; next++) {
+    const outcome = await play(regression, next, missed)
+    if (outcome.violation !== null || next === seed + tries - 1) return { ...outcome, missed: [...missed] }
+  }
+}
+
+async function play({ scenario, steps }: Regression, seed: number, missed: Set<Step>): Promise<Outcome> {
   const passed = new Map<string, number>()
   const plan: Plan = {
     decide(_passage, site, when, possible) {
@@ -955,12 +978,11 @@ export async function replay({
       passed.set(place, nth)
       const step = steps.find((one) => (one[0] === nth || one[0] === 0) && one[1] === when && one[2] === site)
       if (step === undefined || !possible.includes(step[3])) return null
-      left.delete(step)
+      missed.delete(step)
       return step[3]
     },
   }
-  const outcome = await run({ seed, mode: 'liveness', scenario, plan })
-  return { ...outcome, missed: [...left] }
+  return await run({ seed, mode: 'liveness', scenario, plan })
 }
 
 /** A message whose turn waits so many milliseconds one after the other, or says something (0). */

@@ -78,9 +78,10 @@ async function playBriefly(): Promise<boolean> {
 /** For programs, too: the bugs that were found once. */
 async function playReplays(): Promise<boolean> {
   for (const regression of REGRESSIONS) {
+    if (options.only !== undefined && !regression.name.includes(options.only)) continue
     const { violation } = await replay(regression)
     if (violation === null) continue
-    console.log(JSON.stringify({ seed: REPLAY, ...violation, message: violation.message }))
+    console.log(JSON.stringify({ seed: REPLAY, ...violation, replay: regression.name }))
     return false
   }
   return true

@@ -26,6 +26,8 @@ interface Sight {
   seed: number
   invariant: string
   message: string
+  /** The name of the replay that shows it. */
+  replay?: string
 }
 
 /**
@@ -41,27 +43,17 @@ export async function tryMutants(seeds: number, part: string | undefined, write:
   const chosen = MUTANTS.filter(
     ({ name, test }) => part === undefined || name.includes(part) || test?.file.includes(part) === true,
   )
-  const waiting = [...chosen]
   const seen = new Map<string, Sight>()
   const passing = new Map<string, Promise<string | null>>()
-  const work = async (): Promise<void> => {
-    await using stack = new AsyncDisposableStack()
-    const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
-    stack.defer(() => rm(folder, { recursive: true, force: true }))
-    for (const name of await readdir(ROOT))
-      if (!LEFT_OUT.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true })
-    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-      const { test } = mutant
-      const sight =
-        test === undefined
-          ? await tryOne(folder, mutant, seeds, known.get(mutant.name)?.seed)
-          : await tryTest(folder, { ...mutant, test }, passing)
-      if (typeof sight !== 'string') seen.set(mutant.name, sight)
-      console.log(`${mutant.name.padEnd(72)} ${typeof sight === 'string' ? sight : textOf(sight)}`)
-    }
-  }
-  await Promise.all(Array.from({ length: availableParallelism() }, work))
+  await inCopies(chosen, async (mutant, folder) => {
+    const { test } = mutant
+    const sight =
+      test === undefined
+        ? await tryOne(folder, mutant, seeds, known.get(mutant.name))
+        : await tryTest(folder, { ...mutant, test }, passing)
+    if (typeof sight !== 'string') seen.set(mutant.name, sight)
+    console.log(`${mutant.name.padEnd(72)} ${typeof sight === 'string' ? sight : textOf(sight)}`)
+  })
   console.log(`${seen.size} of ${chosen.length} planted bugs were seen within ${seeds} seeds`)
   if (write) {
     // What was tried and not seen has no seed any more.
@@ -69,6 +61,37 @@ export async function tryMutants(seeds: number, part: string | undefined, write:
     await keep(new Map([...known, ...seen]), seeds)
   }
   return seen.size === chosen.length
+}
+
+/** @returns the bugs of TABLE.md that their replay does not show any more. */
+export async function lostReplays(): Promise<string[]> {
+  const known = await readTable()
+  const lost: string[] = []
+  const shown = MUTANTS.filter(({ name }) => known.get(name)?.seed === REPLAY)
+  await inCopies(shown, async (mutant, folder) => {
+    const sight = await withBug(folder, mutant, () => playReplay(folder, known.get(mutant.name)))
+    if (typeof sight === 'string') lost.push(`${mutant.name}: ${sight}`)
+  })
+  return lost
+}
+
+/** Calls `look` for each bug with a copy of the project, as many at once as there are processors. */
+async function inCopies(
+  mutants: readonly Mutant[],
+  look: (mutant: Mutant, folder: string) => Promise<void>,
+): Promise<void> {
+  const waiting = [...mutants]
+  const work = async (): Promise<void> => {
+    await using stack = new AsyncDisposableStack()
+    const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    for (const name of await readdir(ROOT))
+      if (!LEFT_OUT.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true })
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift())
+      await look(mutant, folder)
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, work))
 }
 
 /** @returns the source with the bug in it, by file below src. @throws {Error} where it does not fit any more. */
@@ -85,7 +108,10 @@ export async function planted({ name, edits }: Mutant): Promise<Map<string, stri
   return texts
 }
 
-/** The rows of TABLE.md by the name of the bug, in order; a bug that was not seen has the seed 0. */
+/**
+ * The rows of TABLE.md by the name of the bug, in order. A bug that was not seen has the seed 0; the message of one that a
+ * replay shows is the name of the replay.
+ */
 export async function readTable(): Promise<Map<string, Sight>> {
   const rows = (await readFile(TABLE, 'utf8')).split('\n').filter((line) => line.startsWith('| '))
   return new Map(
@@ -101,22 +127,28 @@ async function tryOne(
   folder: string,
   mutant: Mutant,
   seeds: number,
-  known: number | undefined,
+  known: Sight | undefined,
 ): Promise<Sight | string> {
   const { replicas } = mutant
   const several = replicas === undefined ? [] : ['--replicas', String(replicas)]
   return await withBug(folder, mutant, async () => {
     const again =
-      known === undefined || known <= 0
+      known === undefined || known.seed <= 0
         ? 'NOT SEEN'
-        : await play(folder, ['--seed', `${known}`, '--seeds', '1', ...several])
+        : await play(folder, ['--seed', `${known.seed}`, '--seeds', '1', ...several])
     if (typeof again !== 'string') return await without(again, replicas)
-    const replayed = known === REPLAY ? await play(folder, ['--replays']) : 'NOT SEEN'
+    const replayed = await playReplay(folder, known)
     if (typeof replayed !== 'string') return replayed
     const found = await play(folder, ['--seeds', String(seeds), ...several])
     if (typeof found !== 'string') return await without(found, replicas)
     return found === 'NOT SEEN' ? await play(folder, ['--replays']) : found
   })
+}
+
+/** Plays the replay that showed a bug before. */
+async function playReplay(folder: string, known: Sight | undefined): Promise<Sight | string> {
+  if (known?.seed !== REPLAY) return 'NOT SEEN'
+  return await play(folder, ['--replays', '--only', known.message])
 }
 
 /** `passing`: of each test, why it does not pass without a bug; null: it does. */
@@ -178,8 +210,8 @@ export function isCrash({ invariant, message }: Pick<Sight, 'invariant' | 'messa
   return invariant === 'unhandled' && /^(Reference|Syntax|Type)Error\b/.test(message)
 }
 
-function textOf({ seed, invariant, message }: Sight): string {
-  return `seed ${cellOf(seed).padEnd(6)} ${invariant.padEnd(9)} ${short(message)}`
+function textOf({ seed, invariant, message, replay }: Sight): string {
+  return `seed ${cellOf(seed).padEnd(6)} ${invariant.padEnd(9)} ${replay ?? short(message)}`
 }
 
 function cellOf(seed: number): string {
@@ -195,18 +227,21 @@ function short(message: string): string {
   return line.slice(0, 90)
 }
 
+const NOT_SEEN: Sight = { seed: 0, invariant: '', message: 'not seen' }
+
 async function keep(seen: ReadonlyMap<string, Sight>, seeds: number): Promise<void> {
   const rows = MUTANTS.map(({ name }) => {
-    const { seed, invariant, message } = seen.get(name) ?? { seed: 0, invariant: '', message: 'not seen' }
-    return `| ${name} | ${cellOf(seed)} | ${invariant} | ${short(message).replaceAll('|', '/')} |`
+    const { seed, invariant, message, replay }: Sight = seen.get(name) ?? NOT_SEEN
+    const what = replay ?? (seed === REPLAY ? message : short(message).replaceAll('|', '/'))
+    return `| ${name} | ${cellOf(seed)} | ${invariant} | ${what} |`
   })
   const lines = [
     '# Planted bugs',
     '',
     `Last made by \`npm run simulate -- --mutants --seeds ${seeds} --write\`: each bug alone in a copy of the source, seeds from 1 on,`,
     'each played to its rest, then the replays of bugs that were found once. At this seed something was seen; without the bug it',
-    'holds. Seed 0: not seen. The command tries what stands here first, so that a later run takes minutes. What the simulation cannot',
-    'see has a test instead, which fails with the bug and passes without it.',
+    'holds. Seed 0: not seen. For a replay, its name stands in place of what was seen. The command tries what stands here first, so',
+    'that a later run takes minutes. What the simulation cannot see has a test instead, which fails with the bug and passes without it.',
     '',
     '| bug | seed | invariant, or test | what was seen |',
     '| --- | ---: | --- | --- |',
