@@ -8,22 +8,23 @@ interface HandlersOptions extends AdminOptions {
 }
 
 export function pause(context: Context, options: HandlersOptions, args: string[]): Promise<number> {
-  return change('pause', 'is paused; its backlog is kept', context, options, args)
+  return change('pause', context, options, args)
 }
 
 export function resume(context: Context, options: HandlersOptions, args: string[]): Promise<number> {
-  return change('resume', 'is resumed', context, options, args)
+  return change('resume', context, options, args)
 }
 
+const DONE = { pause: 'is paused; its backlog is kept', resume: 'is resumed' } as const
+
 async function change(
-  action: 'pause' | 'resume',
-  said: string,
+  action: keyof typeof DONE,
   { terminal, env }: Context,
   options: HandlersOptions,
   [name = '']: string[],
 ): Promise<number> {
   const client = await adminClient(options, env)
   const answer = await client.post(`/api/handlers/${encodeId(name)}/${action}`)
-  terminal.out(options.json === true ? jsonLine(answer) : `${name} ${said}\n`)
+  terminal.out(options.json === true ? jsonLine(answer) : `${name} ${DONE[action]}\n`)
   return 0
 }

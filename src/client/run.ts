@@ -53,7 +53,7 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
     const { signal } = operation
     const newest = async (limit: number): Promise<Turn[]> =>
       (await turns.list(sessionId, { limit }, { signal }).page()).data
-    const answerer = new Answerer(parts, functions, error, sessionId, signal)
+    const answerer = new Answerer(parts, sessionId, { functions, error, signal })
     /** The session if it is idle; null while it has something under way. */
     const idle = async (hurry: () => void): Promise<Session | null> => {
       const session = await sessions.get(sessionId, { signal })
@@ -97,10 +97,12 @@ class Answerer {
 
   constructor(
     parts: Parts,
-    functions: NonNullable<RunOptions['functions']>,
-    error: string,
     sessionId: string,
-    signal: AbortSignal,
+    {
+      functions,
+      error,
+      signal,
+    }: Required<Pick<RunOptions, 'functions'>> & { error: string; signal: AbortSignal },
   ) {
     this.#parts = parts
     this.#functions = functions

@@ -92,10 +92,10 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     const { startAll } = await import('./start.ts')
     const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
     for (const warning of specs.warnings) log.warn({}, warning)
-    const end = ending.signal
-    running = await startAll(config, specs, observers.map(guard), log, {
+    running = await startAll(config, specs, observers.map(guard), {
+      log,
       hide: (secret) => secrets.add(secret),
-      end,
+      end: ending.signal,
     })
     void running.lost.then(lost.resolve)
   }

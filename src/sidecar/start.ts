@@ -57,8 +57,7 @@ export async function startAll(
   config: Config,
   specs: Specs,
   observers: readonly Partial<Observer>[],
-  log: Log,
-  { hide, end }: { hide: (secret: string) => void; end: AbortSignal },
+  { log, hide, end }: { log: Log; hide: (secret: string) => void; end: AbortSignal },
 ): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const clock = systemClock()

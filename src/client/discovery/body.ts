@@ -37,7 +37,9 @@ function messageIn(api: OpenApi, shape: Shape, choose: Choose, depth: number): C
   const here = best(
     fields
       .filter(([name]) => TYPE_FIELD.test(name))
-      .map(([name, schema]) => messageBeside(api, shape, choose, name, choicesOf(api, schema) ?? [])),
+      .map(([name, schema]) =>
+        messageBeside(api, shape, choose, { typeField: name, types: choicesOf(api, schema) ?? [] }),
+      ),
   )
   if (here !== null || depth >= NESTED_MAX) return here
   return best(
@@ -55,8 +57,7 @@ function messageBeside(
   api: OpenApi,
   shape: Shape,
   choose: Choose,
-  typeField: string,
-  types: string[],
+  { typeField, types }: { typeField: string; types: string[] },
 ): Candidate | null {
   const type = choose(types)
   const textField = type === null ? null : textFieldOf(api, shape, typeField)

@@ -51,7 +51,7 @@ export async function loadConfig(file: string, env: Environment, now = 0): Promi
   const document = await read(file)
   const absolute = path.resolve(file)
   const source = { file, document, expansions: env }
-  const loaded = await build(document.value, source, env, path.dirname(absolute), now)
+  const loaded = await build(document.value, source, { env, base: path.dirname(absolute), now })
   return { ...loaded, files: [absolute, ...loaded.files] }
 }
 
@@ -70,7 +70,8 @@ export async function loadSection<Section extends 'admin' | 'store'>(
   const prefix = `SIDECAR_${section.toUpperCase()}__`
   const overrides = Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith(prefix)))
   const source = { file, document, expansions: env }
-  return (await build(part, source, overrides, path.dirname(path.resolve(file)), 0)).config[section]
+  const base = path.dirname(path.resolve(file))
+  return (await build(part, source, { env: overrides, base, now: 0 })).config[section]
 }
 
 /** @throws {ConfigError} when it cannot be read, or is no YAML. */
@@ -90,7 +91,7 @@ async function read(file: string): Promise<ConfigDocument> {
  */
 export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Promise<Loaded> {
   const { base = process.cwd(), env = {}, now = 0 } = options
-  return build(input, { file: null, document: null, expansions: null }, env, base, now)
+  return build(input, { file: null, document: null, expansions: null }, { env, base, now })
 }
 
 /** A fault before its position is known. */
@@ -110,9 +111,7 @@ interface Source {
 async function build(
   value: unknown,
   source: Source,
-  env: Environment,
-  base: string,
-  now: number,
+  { env, base, now }: Required<ResolveOptions>,
 ): Promise<Loaded> {
   let applied: Override[] = []
   const found: Finding[] = []

@@ -42,16 +42,14 @@ export function readFrame(frame: Frame, at: number): Meaning {
     seen: { stream: at },
     subject: null,
   }
-  return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at) }
+  return { kind: 'fact', name, seq, fact, hints: hintsOf(name, fact, data, payload) }
 }
 
 function hintsOf(
   name: string,
-  sessionId: string | null,
-  turnId: string | null,
+  { sessionId, turnId, at }: Fact,
   data: JsonObject,
   payload: JsonObject,
-  at: number,
 ): Hint[] {
   const implied = FRAME_IMPLICATIONS.get(name)
   if (implied === null) return []

@@ -55,7 +55,9 @@ export async function answerCall(
     // The process that has the call now posts its result.
     if (error instanceof ServiceError && error.code === 'superseded') return SUPERSEDED
     try {
-      return await failed(ports, policy, call, error, restarted)
+      if (!(error instanceof ServiceError)) throw error
+      // The post of a process that crashed may still be under way.
+      return await failed(ports, policy, call, { error, uncertain: error.uncertain || restarted })
     } finally {
       await ports.hint([readAgain(ports, call)])
     }
@@ -138,13 +140,9 @@ async function failed(
   ports: ToolPorts,
   policy: AnswerPolicy,
   call: Call,
-  error: unknown,
-  restarted: boolean,
+  { error, uncertain }: { error: ServiceError; uncertain: boolean },
 ): Promise<Progress> {
   const { random, log } = ports
-  if (!(error instanceof ServiceError)) throw error
-  // The post of a process that crashed may still be under way.
-  const uncertain = error.uncertain || restarted
   const details = {
     ...namesOf(ports, call),
     code: error.code,
