@@ -13,8 +13,8 @@ export const DELIVERY: readonly Mutant[] = [
     { file: 'deliver/worker.test.ts', only: 'waits once' },
     'a lane waits for the first read of its session whenever it is read again',
     'sidecar/deliver/lane-runner.ts',
-    'active.waited ? summaries.get(sessionId) : ',
-    '',
+    'active.waited = true',
+    'active.waited = false',
   ),
   tested(
     { file: 'tools/host.test.ts', only: 'is deleted at the follow-up message' },
