@@ -36,10 +36,10 @@ let next = 0
 /**
  * A port that must be known before its listener opens. The system could assign a free one again
  * meanwhile: these are of a range that it never gives, another for each of the test runner's
- * processes.
+ * processes, whose numbers begin at 1, and another for a program outside it.
  */
 export async function freePort(): Promise<number> {
-  const pool = Number(process.env['VITEST_POOL_ID'] ?? '1') % POOLS
+  const pool = Number(process.env['VITEST_POOL_ID'] ?? '0') % POOLS
   for (;;) {
     const port = FIRST + pool * EACH + ((process.pid + next++) % EACH)
     try {
