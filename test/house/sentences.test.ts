@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor, type Expression } from 'oxc-parser'
 import { describe, expect, it } from 'vitest'
@@ -58,6 +58,22 @@ function commentsOf(code: string): string[] {
   return found.map(({ text }) => text.trim().replaceAll(/\s@(?=returns|param|throws)/g, '\n\n@'))
 }
 
+/** Every comment of an SQL file. One behind a statement stands alone; lines of comments that follow each other are one. */
+function sqlCommentsOf(sql: string): string[] {
+  const found: { text: string; whole: boolean; line: number }[] = []
+  for (const [line, text] of sql.split('\n').entries()) {
+    const [, before = '', comment] = /^(.*?)-- ?(.*)$/.exec(text) ?? []
+    if (comment === undefined) continue
+    const whole = before.trim() === ''
+    const last = found.at(-1)
+    if (whole && last?.whole === true && last.line === line - 1) {
+      last.text += `\n${comment}`
+      last.line = line
+    } else found.push({ text: comment, whole, line })
+  }
+  return found.map(({ text }) => text)
+}
+
 function tooLong(texts: readonly string[]): string[] {
   return texts.flatMap((text) => sentencesOf(text).filter((sentence) => wordsOf(sentence) > SENTENCE_MOST))
 }
@@ -98,5 +114,23 @@ describe(`no sentence has more than ${SENTENCE_MOST} words`, () => {
       tooLong(commentsOf(text)).map((sentence) => `${path}: ${sentence}`),
     )
     expect(found).toEqual([])
+  })
+
+  it('in a comment of SQL', () => {
+    expect(sqlCommentsOf('-- One.\n-- Two.\na int, -- three\n-- four')).toEqual([
+      'One.\nTwo.',
+      'three',
+      'four',
+    ])
+    const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.sql'),
+    )
+    const comments = files.flatMap((name) =>
+      sqlCommentsOf(readFileSync(join(SRC, name), 'utf8')).map((text) => ({ name, text })),
+    )
+    expect(comments.length).toBeGreaterThan(50)
+    expect(
+      comments.flatMap(({ name, text }) => tooLong([text]).map((sentence) => `${name}: ${sentence}`)),
+    ).toEqual([])
   })
 })

@@ -34,9 +34,8 @@ const POOLS = 12
 let next = 0
 
 /**
- * A port that must be known before its listener opens. The system could assign a free one again
- * meanwhile: these are of a range that it never gives, another for each of the test runner's
- * processes, whose numbers begin at 1, and another for a program outside it.
+ * A port that must be known before its listener opens. The system could assign a free one again meanwhile, so these are of
+ * ranges that it never gives. Each process of the test runner has one, by its number from 1 on, and all else has another.
  */
 export async function freePort(): Promise<number> {
   const pool = Number(process.env['VITEST_POOL_ID'] ?? '0') % POOLS
