@@ -12,7 +12,7 @@ export interface Options {
   runs: number
   json: boolean
   profile: boolean
-  /** Of the store that `grown` fills first. */
+  /** Of the store that `grown` and `postgres, grown` fill first. */
   facts: number
   /** A part of what is sent, for trying the bench itself. */
   scale: number
@@ -26,7 +26,8 @@ export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--p
   --profile      instead: one burst with the sidecar under --cpu-prof, and where its time went
   --scale PART   send a part of what is due, to try the bench itself; such figures say little
   --facts N      size of the store of "grown", ${FACTS} by default. It is built once, below data/, and kept; without
-                 --only grown the row is left out where there is none
+                 --only grown the row is left out where there is none. Also of the database of "postgres, grown",
+                 which is filled each time, and measured with --only "postgres, grown" alone
 `
 
 /** @throws {TypeError} on what is no option. */

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { SHARDS } from '../../../src/core/shards.ts'
-import { administer, PostgresServer } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 import type { Child } from '../child.ts'
 import type { Figures, Measure } from '../measure.ts'
 import type { Queue } from '../queues.ts'
-import type { Bench, Scenario } from '../scenario.ts'
+import type { Scenario } from '../scenario.ts'
+import { Databases } from '../databases.ts'
 import { PATIENCE, Stage } from '../stage.ts'
 import type { Subject } from '../subject.ts'
 import { costOf, FRAMES, rateOf, sendBurst } from './burst.ts'
@@ -18,30 +18,6 @@ const DEAD = 'postgres, dead rows'
 const PACE = 'postgres, latency'
 /** An ordered queue does a tenth of what the others do. */
 const ORDERED = 4000
-
-/** A server with the durability of its defaults, and an empty database of it for each run. */
-class Databases implements AsyncDisposable {
-  readonly #server: PostgresServer
-  #count = 0
-
-  private constructor(server: PostgresServer) {
-    this.#server = server
-  }
-
-  static async start(bench: Bench): Promise<Databases> {
-    return bench.use(new Databases(await PostgresServer.start([])))
-  }
-
-  async create(): Promise<string> {
-    const name = `bench_${++this.#count}`
-    await administer(this.#server.url(), `CREATE DATABASE ${name}`)
-    return this.#server.url(name)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.stop()
-  }
-}
 
 /** The work of `burst` with the store in PostgreSQL, on the same cores. */
 export const postgres: Scenario = {
