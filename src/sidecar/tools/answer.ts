@@ -4,16 +4,9 @@ import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
 import { attributesOf, traceOf } from '../../core/tool.ts'
-import {
-  isRequired,
-  namesOf,
-  postingOf,
-  type AnswerPolicy,
-  type Progress,
-  type ToolPorts,
-} from './context.ts'
+import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
 import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
-import { closeGone, endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
+import { closeGone, endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /** How long after an accepted answer the next read of the session may still show the action, milliseconds. */
 const CONFIRM = 3000

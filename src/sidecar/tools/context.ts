@@ -3,7 +3,7 @@ import type { CallStep } from '../../core/call-machine.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Observer } from '../../core/observer.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
-import type { Posting, Service } from '../../core/ports.ts'
+import type { Service } from '../../core/ports.ts'
 import type { Session, SessionSummary } from '../../core/resource.ts'
 import type { Store } from '../../core/store.ts'
 import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../../core/tool.ts'
@@ -76,11 +76,6 @@ export async function isRequired(ports: ToolPorts, call: Call): Promise<'require
     return 'deleted'
   }
   return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
-}
-
-/** How a request for a call is sent: under `key`, while this process owns the session. */
-export function postingOf({ store }: Pick<ToolPorts, 'store'>, { sessionId }: Call, key: string): Posting {
-  return { key, maySend: () => store.shards.owns(sessionId) }
 }
 
 /** The fields of a call in log lines, so that a line leads to the trace and back. */

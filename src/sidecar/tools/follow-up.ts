@@ -6,8 +6,8 @@ import type { Hint } from '../../core/hint.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Item } from '../../core/resource.ts'
-import { namesOf, postingOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
-import { endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
+import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
+import { endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /**
  * The sandbox did not hold the call, and the agent continues without its result (rule ACT-21): a message with the

@@ -2,6 +2,7 @@ import type { Call } from '../../core/call.ts'
 import { stageOf, transition, type CallEvent } from '../../core/call-machine.ts'
 import { stateFactId, type Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
+import type { Posting } from '../../core/ports.ts'
 import type { SessionSummary } from '../../core/resource.ts'
 import { createCircuitBreaker, type Rest } from '../../std/circuit-breaker.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
@@ -32,6 +33,11 @@ const READ_AFTER = 300
 /** The service no longer waits for the call, or has deleted its session: a read shows which. */
 export function readAgain({ clock }: ToolPorts, { sessionId }: Call): Hint {
   return { sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: READ_AFTER }
+}
+
+/** How a request for a call is sent: under `key`, while this process owns the session. */
+export function postingOf({ store }: Pick<ToolPorts, 'store'>, { sessionId }: Call, key: string): Posting {
+  return { key, maySend: () => store.shards.owns(sessionId) }
 }
 
 /** The last event of a call. */

@@ -49,7 +49,7 @@ export const REPLICAS: readonly Mutant[] = [
   ),
   several(
     'a former owner posts an answer that waited',
-    'sidecar/tools/context.ts',
+    'sidecar/tools/ledger.ts',
     'maySend: () => store.shards.owns(sessionId)',
     'maySend: () => true',
   ),
