@@ -53,6 +53,32 @@ test('without a cursor there are live frames only, with the type and data as the
   expect(reader.retry).toBe(2000)
 })
 
+// The first look at the log began at its end, which had the frames of this very commit.
+test('live frames continue without a gap when a second replica joins', async () => {
+  const { base, stream, relay } = await open([1, 2])
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => reader.retry)
+  await stream([3])
+  await reader.has(1)
+  relay.population(2)
+  await stream([4, 5])
+  await reader.has(3)
+  expect(reader.ids).toEqual(['3', '4', '5'])
+})
+
+test('the first live frame arrives when a second replica joined before it', async () => {
+  const { base, stream, relay } = await open()
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => reader.retry)
+  const joined = stream([1])
+  relay.population(2)
+  await joined
+  await reader.has(1)
+  await stream([2])
+  await reader.has(2)
+  expect(reader.ids).toEqual(['1', '2'])
+})
+
 test('a cursor at the end of the log continues live, also after its fact was pruned', async () => {
   const { base, stream, store, relay } = await open([1, 2, 3])
   expect(await store.log.prune(-1)).toMatchObject({ facts: 3 })

@@ -9,12 +9,15 @@ export interface Follower {
   /** Whether there are or were other processes. From then on, all frames are read from the log, in its order. */
   readonly shared: boolean
   population(live: number): void
-  /** Publishes new frames of the log. The first look with readers begins at the end of the log. Never rejects. */
-  look(): Promise<void>
+  /**
+   * Publishes new frames of the log. Never rejects. The first look with readers begins at the end of the log, or after
+   * `before`: this process has just written what follows, and a reader waits for it.
+   */
+  look(before?: number): Promise<void>
 }
 
 export function createFollower(options: {
-  hub: Pick<Hub, 'size'>
+  hub: Pick<Hub, 'size' | 'lastPos'>
   store: () => Pick<StoreReader, 'frames' | 'facts'>
   publish: (frames: readonly StoredFact[]) => void
   log: Log
@@ -31,7 +34,11 @@ export function createFollower(options: {
       pos = null
       return
     }
-    pos ??= (await store().facts({ limit: 1, order: 'desc' })).rows[0]?.pos ?? 0
+    if (pos === null) {
+      const { rows } = await store().facts({ limit: 1, order: 'desc' })
+      // A commit of this process may have given a position meanwhile.
+      pos ??= rows[0]?.pos ?? 0
+    }
     for (;;) {
       const { frames, next, more } = await store().frames({ after: pos })
       if (frames.length > 0) publish(frames)
@@ -53,17 +60,23 @@ export function createFollower(options: {
     }
   }
 
+  const look = (before: number | null = null): Promise<void> => {
+    if (hub.size > 0) pos ??= before
+    again = true
+    reading ??= run()
+    return reading
+  }
+
   return {
     get shared() {
       return shared
     },
     population(live) {
-      shared ||= live > 1
+      if (shared || live <= 1) return
+      shared = true
+      // The readers have all frames up to the last one that was published without a look at the log.
+      void look(hub.lastPos === 0 ? null : hub.lastPos)
     },
-    look() {
-      again = true
-      reading ??= run()
-      return reading
-    },
+    look,
   }
 }

@@ -79,8 +79,9 @@ export function createRelay(options: {
   return {
     transient: order.transient,
     factsAdded(facts) {
-      if (others.shared) void others.look()
-      else order.factsAdded(facts)
+      const [first] = facts
+      if (!others.shared) order.factsAdded(facts)
+      else if (first !== undefined) void others.look(first.pos - 1)
     },
     cursorMoved(cursor) {
       if (others.shared) void others.look().then(() => order.cursorMoved(cursor))
