@@ -48,7 +48,7 @@ export function grownDatabase(facts: number): Scenario {
 }
 
 /**
- * Somebody forgot a transaction in `psql`, or a standby reports its own: no dead row can be removed, and each write looks at
+ * A user forgot a transaction in `psql`, or a standby reports its own: no dead row can be removed, and each write looks at
  * all versions of the rows that every transaction changes.
  */
 export const openTransaction: Scenario = {
