@@ -114,11 +114,15 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   if (mode === 'safety') return
   simulation.calm()
   let limit = agenda.now + PATIENCE
+  let { steps } = simulation.agent
   let fault: { invariant: string; message: string } | null = null
   while (agenda.now < limit && !over()) {
     await agenda.runUntil(agenda.now + LOOK, over)
-    // An answer that is taken in calm may stay listed for most of it: then all must settle once its call is gone.
-    if (simulation.agent.lingering > 0) limit = agenda.now + PATIENCE
+    // An answer that is taken in calm may stay listed for most of it, and five calls of two minutes that cannot be answered
+    // take all of it: then all must settle once the call is gone.
+    const { agent } = simulation
+    if (agent.lingering > 0 || agent.steps > steps) limit = agenda.now + PATIENCE
+    steps = agent.steps
     if (agenda.now < limit && busy(simulation)) continue
     fault = unsettled(simulation)
     if (fault === null) break

@@ -117,8 +117,12 @@ export class Agent {
     this.#step(session, turn, 0)
   }
 
+  /** Steps of all turns that were begun. */
+  steps = 0
+
   #step(session: ModelSession, turn: ModelTurn, index: number): void {
     this.#later(session, this.#chance.pick([1, 20, 120, 700]), () => {
+      this.steps++
       const step = turn.plan.steps[index]
       if (step === undefined) return this.#finish(session, turn)
       this.#do(session, turn, step, () => this.#step(session, turn, index + 1))
