@@ -407,6 +407,22 @@ describe('delivering', () => {
   })
 
   // Seed 3178 of two replicas: the lane waited, was read again as the leader may have written to it, and waited again.
+  // Seed 20160 of three replicas: the process slept for a minute while the callback was under way.
+  it('sends a callback once more after a reset only while this process has its session', async () => {
+    const world = await deliveryWorld({ reply: () => RESET })
+    await world.commit(facts(1))
+    expect(world.sent).toHaveLength(2)
+    await world.clock.advance(30_000)
+    const before = world.sent.length
+    world.reply = () => {
+      world.store.shards.owns = () => false
+      world.store.lanes.claim = () => Promise.resolve([])
+      return RESET
+    }
+    await world.clock.advance(60_000)
+    expect(world.sent).toHaveLength(before + 1)
+  })
+
   it('waits once, though the clock of the process that stored the fact is ahead and others write to the lane', async () => {
     const world = await deliveryWorld()
     await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() + 3_600_000 })])

@@ -309,7 +309,8 @@ export class LaneRunner {
       !attempt.again &&
       verdict.kind === 'unreachable' &&
       verdict.reset &&
-      this.#keeper.health.state !== 'paused'
+      this.#keeper.health.state !== 'paused' &&
+      !this.#isOthers(active)
     ) {
       attempt.again = true
       return this.#keeper.target.send(attempt.outgoing, active.ended)

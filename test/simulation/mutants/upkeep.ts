@@ -89,8 +89,8 @@ export const UPKEEP: readonly Mutant[] = [
   mutant(
     'a handler that is paused is asked again after a reset',
     'sidecar/deliver/lane-runner.ts',
-    "      verdict.reset &&\n      this.#keeper.health.state !== 'paused'\n",
-    '      verdict.reset\n',
+    "      this.#keeper.health.state !== 'paused' &&\n",
+    '',
   ),
   mutant(
     'a handler that an operator pauses goes on',

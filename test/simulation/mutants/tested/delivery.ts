@@ -17,6 +17,13 @@ export const DELIVERY: readonly Mutant[] = [
     'active.waited = false',
   ),
   tested(
+    { file: 'deliver/worker.test.ts', only: 'only while this process has its session' },
+    'a callback is sent once more after a reset, though another process has its session',
+    'sidecar/deliver/lane-runner.ts',
+    ' &&\n      !this.#isOthers(active)\n',
+    '\n',
+  ),
+  tested(
     { file: 'tools/host.test.ts', only: 'is deleted at the follow-up message' },
     'a session that only a follow-up message finds gone is not read again',
     'sidecar/tools/follow-up.ts',
