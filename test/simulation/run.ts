@@ -118,8 +118,8 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   let fault: { invariant: string; message: string } | null = null
   while (agenda.now < limit && !over()) {
     await agenda.runUntil(agenda.now + LOOK, over)
-    // An answer that is taken in calm may stay listed for most of it, and five calls of two minutes that cannot be answered
-    // take all of it: then all must settle once the call is gone.
+    // An answer that is taken in calm may stay listed for most of it. Five calls of two minutes each that cannot be answered
+    // take all of it. All must settle within ten minutes after that.
     const { agent } = simulation
     if (agent.lingering > 0 || agent.steps > steps) limit = agenda.now + PATIENCE
     steps = agent.steps
