@@ -14,6 +14,8 @@ export interface Life {
   pid: number
   /** Wall milliseconds. */
   from: number
+  /** Of the SIGTERM that ends it; null: there was none. */
+  stoppedAt: number | null
   until: number | null
   ready: boolean
   code: number | null
@@ -59,6 +61,7 @@ export class Sidecar {
       number: this.lives.length + 1,
       pid: child.pid ?? 0,
       from: Date.now(),
+      stoppedAt: null,
       until: null,
       ready: false,
       code: null,
@@ -113,6 +116,7 @@ export class Sidecar {
   /** SIGTERM, `again` milliseconds later once more if given. @returns the life; null: it would not end. */
   async stop(again: number | null = null): Promise<Life | null> {
     this.signal('SIGTERM')
+    this.life.stoppedAt ??= Date.now()
     const second = again === null ? undefined : setTimeout(() => this.signal('SIGTERM'), again)
     const late = Promise.withResolvers<null>()
     const timer = setTimeout(() => late.resolve(null), GRACE)

@@ -58,12 +58,13 @@ function isExcused(
   return replica?.wasFrozen(from, until) === true || replica?.links[line].quiet(from, until) === false
 }
 
-/** The other one's life ended, or the request was held up on its way. */
+/** The other one's life ended, or the request was held up on its way. A clean stop hands its sessions over before it ends. */
 function mayHaveComeBack(world: ReplicaWorld, other: Act, again: Act): boolean {
   const [from, until] = [performance.timeOrigin + other.from, performance.timeOrigin + again.from]
   const lives = world.replicas.find(({ number }) => other.owner === `replica ${number}`)?.sidecar.lives ?? []
   const ended = lives.some(
-    (life) => life.until !== null && life.until > from - AROUND && life.until < until + AROUND,
+    (life) =>
+      life.until !== null && life.until > from - AROUND && (life.stoppedAt ?? life.until) < until + AROUND,
   )
   return ended || isExcused(world, 'app', [again, again])
 }
