@@ -5,6 +5,7 @@ import type { CallbackEvent } from '../../src/core/handler.ts'
 import { DELIVERED, UNREACHABLE, FAILED, RESET, deliveryWorld } from './world.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { seededRandom } from '../support/ports.ts'
+import type { Verdict } from '../../src/sidecar/deliver/targets/verdict.ts'
 import type { Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 
@@ -421,6 +422,19 @@ describe('delivering', () => {
     }
     await world.clock.advance(60_000)
     expect(world.sent).toHaveLength(before + 1)
+  })
+
+  it('reports no lane as unreadable in which another process has left nothing', async () => {
+    const open = Promise.withResolvers<Verdict>()
+    const world = await deliveryWorld({ reply: () => open.promise })
+    await world.commit(facts(1))
+    await world.clock.advance(1000)
+    world.worker.look()
+    open.resolve(DELIVERED)
+    await world.clock.advance(10_000)
+    expect(world.log.lines.filter(({ message }) => message.includes('can be read'))).toEqual([])
+    await world.commit(facts(1, 'ses_1', 2))
+    expect(seqs(world.sent)).toEqual([1, 2])
   })
 
   it('waits once, though the clock of the process that stored the fact is ahead and others write to the lane', async () => {

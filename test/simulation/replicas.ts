@@ -317,6 +317,7 @@ export class Face {
   readonly #hints
   readonly #lanes
   readonly #calls
+  readonly #laneKey
   readonly #factSession
   readonly #hintNow
   readonly #hintDue
@@ -374,6 +375,7 @@ export class Face {
       [],
       { call_id: string; session_id: string; name: string; state: string; due_at: number }
     >('SELECT call_id, session_id, name, state, due_at FROM calls WHERE ended_at IS NULL ORDER BY due_at')
+    this.#laneKey = db.prepare<[number], string>('SELECT key FROM lanes WHERE id = ?').pluck()
     this.#factSession = db
       .prepare<[string], string | null>('SELECT session_id FROM facts WHERE id = ?')
       .pluck()
@@ -621,7 +623,11 @@ export class Face {
         ...inner.lanes,
         claim: (room) => reach(() => this.#claimLanes(room)),
         nextDue: (handler) => reach(async () => this.#nextLane(handler)),
-        read: (...args) => reach(() => inner.lanes.read(...args)),
+        // A lane that is gone has nothing, though its session has: the leader removes empty lanes that others have claimed.
+        read: (lane, ...rest) =>
+          reach(async () =>
+            this.#laneKey.get(lane.id) === undefined ? [] : inner.lanes.read(lane, ...rest),
+          ),
         retry: async (lane, after) => {
           await inner.lanes.retry(lane, after)
           this.#unclaim(`lane ${lane.id}`, lane.lease)

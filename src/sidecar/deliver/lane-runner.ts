@@ -173,7 +173,9 @@ export class LaneRunner {
     active.state = 'waiting'
     // Acks must be durable before the lane is read again from its start.
     if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
-    if (active.stale) active.readAt = this.#ports.clock.steady()
+    // All that another process may have made pending again is done: that is no fault.
+    const again = active.stale
+    if (again) active.readAt = this.#ports.clock.steady()
     const after = active.beginRead()
     this.#ports.store.lanes.read(active.lane, after, PAGE.facts, PAGE.characters).then(
       (deliveries) => {
@@ -182,7 +184,7 @@ export class LaneRunner {
         const nothing = active.size === 0 && !active.unread
         // No fact of the lane can be read: the lane waits before it is claimed again, so that its damaged facts are
         // marked first.
-        if (nothing && after === 0) {
+        if (nothing && after === 0 && !again) {
           active.dueAt = this.#ports.clock.steady() + FAILED
           this.#ports.log.warn(this.#names(active), 'deliver: no pending delivery of a lane can be read')
         }
