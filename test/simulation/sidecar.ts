@@ -1,5 +1,6 @@
 import { createMetrics, type Metrics } from '../../src/sidecar/admin/metrics.ts'
 import { Bus } from '../../src/core/bus.ts'
+import { FIRST_LOOK } from '../../src/core/checkpoint.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import type { Store } from '../../src/core/store.ts'
 import { plainTracer } from '../../src/core/trace.ts'
@@ -67,7 +68,8 @@ export interface SidecarParts {
   scenario: Scenario
   token: string
   log: Log
-  onFirstLook: (done: boolean) => void
+  /** It has written that its first look is complete. */
+  onFirstLook: () => void
   /** Another process has taken the store. */
   onLost: (life: Life) => void
   /** It leads several processes now. */
@@ -97,7 +99,10 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     stored: (batch, committed) => watch.stored(life, batch, committed),
     pruned: (age) => watch.pruned(clock.now() - age),
     paused: (handler, reason) => watch.paused(handler, reason),
-    noted: (checkpoint, value) => watch.beginning.noted(life, checkpoint, value),
+    noted(checkpoint, value) {
+      watch.beginning.noted(life, checkpoint, value)
+      if (checkpoint === FIRST_LOOK) parts.onFirstLook()
+    },
     looked: () => watch.looked(life),
     ...(face === null ? {} : { unknown: () => unknown(face, life) }),
   })
@@ -110,7 +115,6 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     tools: TOOLS.map((name) => toolOf(name, life, app)),
   }
   const bus = new Bus()
-  bus.subscribe({ looked: parts.onFirstLook })
   const engine = createEngine({
     service,
     store,

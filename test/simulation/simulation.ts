@@ -221,8 +221,7 @@ export class Simulation {
     post.life = life
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now)
-    const onFirstLook = (done: boolean): void => {
-      if (!done) return
+    const onFirstLook = (): void => {
       this.lookedFrom ??= life.startedAt
       this.lookedAt ??= agenda.now
     }
