@@ -53,10 +53,10 @@ export class Endings {
     const late = (since: number): void =>
       trace.broken('prompt', `${callId} was closed ${Math.round(now - since)} ms after its action was gone`)
     const diskFailed = (): boolean => sites.fired.some(({ fault }) => fault.startsWith('disk_'))
-    // A process whose database was out of reach closes the call once it is back.
-    const free = Math.max(left?.at ?? now, life.face?.cutUntil ?? 0)
-    if (left?.life === life && now - free > AT_ONCE && life.asleepUntil < left.at && !diskFailed())
-      late(left.at)
+    // A process whose database was out of reach tries less and less often to write what its tool has said.
+    const wasCut = (at: number): boolean => (life.face?.cutUntil ?? 0) > at
+    if (left?.life === life && now - left.at > AT_ONCE && life.asleepUntil < left.at)
+      if (!wasCut(left.at) && !diskFailed()) late(left.at)
     const since = Math.max(unwanted, this.calmAt, life.startedAt, life.asleepUntil)
     if (now - since > AFTER_CALM) late(since)
   }
