@@ -39,7 +39,9 @@ export class Endings {
       if (!life.claims.has(`call ${callId}`)) this.#left.set(callId, { life, at: now })
     for (const callId of this.#putOff.all(sessionId)) {
       const wanted = session?.actions.some((action) => action.callId === callId) === true
-      if (!wanted && !this.#unwanted.has(callId)) this.#unwanted.set(callId, now)
+      // A reading that began before the call was made does not show it yet.
+      if (wanted) this.#unwanted.delete(callId)
+      else if (!this.#unwanted.has(callId)) this.#unwanted.set(callId, now)
     }
   }
 
