@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { FIRST_START } from '../../src/core/checkpoint.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { ListQuery, Service } from '../../src/core/ports.ts'
 import type { Page, Session } from '../../src/core/resource.ts'
@@ -32,8 +33,8 @@ function sweepWorld(
   onTestFinished(() => store.close())
   let asked = 0
   /** Of the service's clock, as far as it was heard. */
-  const heard = { offset: 0, updatedAt: 1 }
-  const service: Pick<Service, 'listSessions' | 'clockOffset'> = {
+  const heard = { offset: 0, open: 1000, updatedAt: 1 }
+  const service: Pick<Service, 'listSessions' | 'clockOffset' | 'clockOpen'> = {
     async listSessions({ after }: ListQuery): Promise<Page<Session>> {
       before(++asked, ids)
       const from = after === undefined ? 0 : ids.indexOf(after) + 1
@@ -47,23 +48,26 @@ function sweepWorld(
       }
     },
     clockOffset: () => heard.offset,
+    clockOpen: () => heard.open,
   }
   const marked = new Set<string | null>()
   const intake: Pick<Intake, 'hint' | 'commit'> = {
     commit: (batch) => store.log.commit(batch),
     hint: async (hints: readonly Hint[]) => hints.forEach(({ sessionId }) => marked.add(sessionId)),
   }
-  const sweep = createSweep({
-    service: service as Service,
-    store,
-    intake: intake as Intake,
-    ownership: everySession(store),
-    clock,
-    log,
-    stream: { connected: streamConnected },
-    fromBeginning: true,
-  })
-  return { sweep, store, marked, log, clock, heard, asked: () => asked }
+  /** The sweep of a process that starts now. */
+  const start = () =>
+    createSweep({
+      service: service as Service,
+      store,
+      intake: intake as Intake,
+      ownership: everySession(store),
+      clock,
+      log,
+      stream: { connected: streamConnected },
+      fromBeginning: true,
+    })
+  return { sweep: start(), start, store, marked, log, clock, heard, asked: () => asked }
 }
 
 it('long idle sessions are found by the clock of the service, also when its list is its first answer with a time', async () => {
@@ -74,6 +78,40 @@ it('long idle sessions are found by the clock of the service, also when its list
   const looked: string[] = []
   await world.sweep.firstLook(async ({ id }) => void looked.push(id))
   expect(looked).toEqual(['a'])
+})
+
+it('what changed since the first start makes facts, also when a later process completes the first look', async () => {
+  const world = sweepWorld(['a', 'b', 'c'], (nth) => {
+    if (nth === 2) throw new Error('the service fails')
+  })
+  const started = world.clock.now()
+  await expect(world.sweep.firstLook(async () => undefined)).rejects.toThrow('the service fails')
+  await world.clock.advance(2 * 3_600_000)
+  world.heard.updatedAt = started + 1000
+  const looked: [string, number][] = []
+  await world.start().firstLook(async ({ id }, since) => void looked.push([id, since]))
+  expect(looked).toEqual([
+    ['a', started],
+    ['b', started],
+    ['c', started],
+  ])
+})
+
+it('a stored first start that is later than the start of this process is not used', async () => {
+  const world = sweepWorld(['a'], () => undefined)
+  const started = world.clock.now()
+  await world.store.settings.setCheckpoint(FIRST_START, String(started + 3_600_000))
+  world.heard.updatedAt = started + 1000
+  const looked: [string, number][] = []
+  await world.sweep.firstLook(async ({ id }, since) => void looked.push([id, since]))
+  expect(looked).toEqual([['a', started]])
+})
+
+it('the first start is not stored while the clock of the service is hardly known', async () => {
+  const world = sweepWorld(['a'], () => undefined)
+  world.heard.open = 5000
+  await world.sweep.firstLook(async () => undefined)
+  expect(await world.store.settings.checkpoint(FIRST_START)).toBeNull()
 })
 
 // [fault state-7]

@@ -1,6 +1,6 @@
 import { createMetrics, type Metrics } from '../../src/sidecar/admin/metrics.ts'
 import { Bus } from '../../src/core/bus.ts'
-import { FIRST_LOOK } from '../../src/core/checkpoint.ts'
+import { FIRST_LOOK, FIRST_START } from '../../src/core/checkpoint.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import type { Store } from '../../src/core/store.ts'
 import { plainTracer } from '../../src/core/trace.ts'
@@ -68,6 +68,8 @@ export interface SidecarParts {
   scenario: Scenario
   token: string
   log: Log
+  /** It has written when the sidecar first started. */
+  onFirstStart: () => void
   /** It has written that its first look is complete. */
   onFirstLook: () => void
   /** Another process has taken the store. */
@@ -101,6 +103,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     paused: (handler, reason) => watch.paused(handler, reason),
     noted(checkpoint, value) {
       watch.beginning.noted(life, checkpoint, value)
+      if (checkpoint === FIRST_START) parts.onFirstStart()
       if (checkpoint === FIRST_LOOK) parts.onFirstLook()
     },
     looked: () => watch.looked(life),

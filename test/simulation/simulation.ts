@@ -73,7 +73,7 @@ export class Simulation {
   readonly shared: SharedStore | null
   lives = 0
   crashes = 0
-  /** True time of the start whose first look was through: what rested before is taken as known. */
+  /** True time of the first start: what rested before is taken as known. */
   lookedFrom: number | null = null
   /** True time when that look was through. */
   lookedAt: number | null = null
@@ -221,6 +221,9 @@ export class Simulation {
     post.life = life
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now)
+    const onFirstStart = (): void => {
+      this.lookedFrom ??= life.startedAt
+    }
     const onFirstLook = (): void => {
       this.lookedFrom ??= life.startedAt
       this.lookedAt ??= agenda.now
@@ -249,6 +252,7 @@ export class Simulation {
       db,
       shared,
       log,
+      onFirstStart,
       onFirstLook,
       onLost,
     }

@@ -128,9 +128,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /** Reads a session of the first look. One that cannot be read must not hold up the others for long. */
-  const readFirst = async (session: Session): Promise<void> => {
+  const readFirst = async (session: Session, since: number): Promise<void> => {
     try {
-      await reader.readFirst(session)
+      await reader.readFirst(session, since)
     } catch (error) {
       if (firstFailures < PATIENCE || !isParticular(error)) throw error
       const { id: sessionId } = session
@@ -138,14 +138,16 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         { sessionId, ...problemOf(error) },
         'reconcile: a session cannot be read; its entry in the list is used',
       )
-      await reader.takeFirst(session)
+      await reader.takeFirst(session, since)
     }
   }
 
   const firstLook = async (): Promise<boolean> => {
     if (clock.steady() < firstRetry) return false
     try {
-      await counted(() => sweep.firstLook((session) => counted(() => readers.add(() => readFirst(session)))))
+      await counted(() =>
+        sweep.firstLook((session, since) => counted(() => readers.add(() => readFirst(session, since)))),
+      )
     } catch (error) {
       if (!pollLoop.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
@@ -280,10 +282,10 @@ export interface SessionReader {
    * @returns false when the read was postponed, so that the session is no longer claimed.
    */
   read(entry: HintedSession, sessionId: string, listed: Session | undefined): Promise<boolean>
-  /** Reads a session that existed before our first start. */
-  readFirst(session: Session): Promise<void>
+  /** Reads a session of the first look. `since`: service clock; what is older makes no facts. */
+  readFirst(session: Session, since: number): Promise<void>
   /** Stores such a session as the list shows it, when it cannot be read; it is read later like any other. */
-  takeFirst(session: Session): Promise<void>
+  takeFirst(session: Session, since: number): Promise<void>
 }
 
 /** Reads sessions and their turns, compares them with the store and commits the changes. */
@@ -297,7 +299,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     entry: ReadEntry,
     sessionId: string,
     listed: Session | undefined,
-    firstLook: boolean,
+    since: number | null,
   ): Promise<boolean> => {
     const noted = ownership.filter.active ? await ownership.noted(sessionId) : null
     // The session was found to be foreign after its hint was claimed, and the hint is removed.
@@ -313,8 +315,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const request: ReadRequest = {
       entry,
       before,
-      firstLook: firstLook || adoptedAt !== null,
-      startedAt: adoptedAt ?? startedAtThere(),
+      firstLook: since !== null || adoptedAt !== null,
+      startedAt: adoptedAt ?? since ?? startedAtThere(),
       streamConnected: options.stream?.connected() ?? false,
     }
     const snapshot = await readSnapshot(request, first)
@@ -419,15 +421,15 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   }
 
   return {
-    read: (entry, sessionId, listed) => read(entry, sessionId, listed, false),
-    async readFirst(session) {
-      await read(FIRST, session.id, session, true)
+    read: (entry, sessionId, listed) => read(entry, sessionId, listed, null),
+    async readFirst(session, since) {
+      await read(FIRST, session.id, session, since)
     },
-    async takeFirst(session) {
+    async takeFirst(session, since) {
       const { id: sessionId } = session
       const at = clock.now()
-      const baseline = baselineOf(session, { firstLook: true, startedAt: startedAtThere() })
-      // A session that was created after our start makes facts, whenever it is read.
+      const baseline = baselineOf(session, { firstLook: true, startedAt: since })
+      // A session that was created after the first start makes facts, whenever it is read.
       if (baseline === 0)
         return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])
       const hint = { claim: null, lookAfter: 0, scope: 'turns' as const }

@@ -1,4 +1,4 @@
-import { FIRST_LOOK } from '../../core/checkpoint.ts'
+import { FIRST_LOOK, FIRST_START } from '../../core/checkpoint.ts'
 import type { Channel, Seen } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Clock, Log } from '../../std/ports.ts'
@@ -20,6 +20,8 @@ const RESTARTS = 3
 const COMPARE = 500
 /** Delay of the hints of a sweep, milliseconds: it finds everything at once, so there is nothing to wait for. */
 const DELAY = 0
+/** How exactly the service's clock has to be known before the time of the first start is stored, milliseconds. */
+const EXACT = 2000
 
 export interface Sweep {
   /**
@@ -31,8 +33,9 @@ export interface Sweep {
   looked(): Promise<boolean>
   /**
    * The first start on an empty store: stores idle sessions as known, without facts, and passes the others to `look`.
+   * `since`: service clock; what is older is known, what is newer makes facts.
    */
-  firstLook(look: (session: Session) => Promise<void>): Promise<void>
+  firstLook(look: (session: Session, since: number) => Promise<void>): Promise<void>
 }
 
 export function createSweep(options: {
@@ -49,6 +52,7 @@ export function createSweep(options: {
 }): Sweep {
   const { service, store, intake, ownership, clock, log, stream, fromBeginning } = options
   let done = false
+  const startedAt = clock.steady()
 
   const noteLooked = async (): Promise<void> => {
     await store.settings.setCheckpoint(FIRST_LOOK, String(clock.now()))
@@ -132,23 +136,36 @@ export function createSweep(options: {
   const aliveAfter = (after: string) => store.resources.alive(after, COMPARE)
   const activeAfter = (after: string) => store.resources.active(after, COMPARE)
 
-  const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
+  /**
+   * When the sidecar first started, on the service's clock, which is known from the list. A session that was created
+   * while an earlier process could not complete its first look is not old.
+   */
+  const firstStart = async (): Promise<number> => {
+    const started = Math.round(clock.now() + service.clockOffset() - (clock.steady() - startedAt))
+    const noted = await store.settings.checkpoint(FIRST_START)
+    if (noted !== null) return Math.min(Number(noted), started)
+    if (service.clockOpen() <= EXACT) await store.settings.setCheckpoint(FIRST_START, String(started))
+    return started
+  }
+
+  const firstLook: Sweep['firstLook'] = async (look) => {
     const read = new Set<string>()
     const listed = await walk(null, async (sessions) => {
-      // On the service's clock, known from the list.
-      const quietBefore = clock.now() + service.clockOffset() - QUIET
+      const since = await firstStart()
       const fresh = await ownership.sortPage(
         sessions.filter(({ id }) => !read.has(id)),
         latestThere(),
       )
       for (const { id } of sessions) read.add(id)
-      const quiet = fresh.filter((session) => isQuiet(session, quietBefore))
+      const quiet = fresh.filter((session) => isQuiet(session, since - QUIET))
       if (quiet.length > 0)
         await intake.commit({
           readings: quiet.map((session) => known(session, clock.now())),
           ...(ownership.filter.active ? { owners: quiet.map(({ id }) => oursNow(id, clock.now())) } : {}),
         })
-      await Promise.all(fresh.filter((session) => !isQuiet(session, quietBefore)).map(look))
+      await Promise.all(
+        fresh.filter((session) => !isQuiet(session, since - QUIET)).map((session) => look(session, since)),
+      )
     })
     if (listed !== null) await noteLooked()
   }

@@ -4,9 +4,16 @@ import { mutant, tested, type Mutant } from './mutant.ts'
 export const FOUND: readonly Mutant[] = [
   mutant(
     'a wall clock set back makes all sessions old',
-    'sidecar/intake/reconcile.ts',
-    'return clock.now() + service.clockOffset() - age',
-    'return Math.round(options.startedAt) + service.clockOffset() - age * 0',
+    'sidecar/intake/sweep.ts',
+    'Math.round(clock.now() + service.clockOffset() - (clock.steady() - startedAt))',
+    'Math.round(startedAt + service.clockOffset())',
+  ),
+  tested(
+    { file: 'intake/sweep.test.ts', only: 'since the first start' },
+    'what was created before the start of a later process is old at the first look',
+    'sidecar/intake/sweep.ts',
+    'return Math.min(Number(noted), started)',
+    'return started',
   ),
   mutant(
     'what began and ended since the start is old when the first look is slow',

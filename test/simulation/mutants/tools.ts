@@ -211,7 +211,17 @@ export const TOOLS: readonly Mutant[] = [
       [
         'sidecar/tools/host.ts',
         'for (const call of written) reserved.get(call)?.leave()',
-        'for (const call of written) reserved.get(call)?.begin()',
+        'for (const call of written) last === null ? reserved.get(call)?.leave() : reserved.get(call)?.begin(last)',
+      ],
+      [
+        'sidecar/tools/host.ts',
+        'const startedAt = clock.now()',
+        'const startedAt = clock.now(); let last = null',
+      ],
+      [
+        'sidecar/tools/host.ts',
+        'const leases = new Map(',
+        'for (const { lease } of added) last = lease ?? last\n      const leases = new Map(',
       ],
     ],
   },
