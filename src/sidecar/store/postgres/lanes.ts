@@ -9,7 +9,7 @@ import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
-import type { ExtendedLane } from './log.ts'
+import { EXTEND, type ExtendedLane, type SessionLanes } from './log.ts'
 import { LEADER, placeOf, type Membership } from '../membership.ts'
 
 /** Handlers with a bit in `facts.wanted`. A delivery to one with a higher number has a row from the start. */
@@ -114,6 +114,18 @@ export class Lanes {
     let bits = 0
     for (const { bit } of this.#interested(type)) bits |= bit
     return bits
+  }
+
+  /** null where a handler has a lane for each fact: its deliveries have rows from the start. */
+  lanesOf(fact: Fact): SessionLanes | null {
+    const handlers = this.#interested(fact.type)
+    if (handlers.some(({ bit }) => bit === 0)) return null
+    const key = fact.sessionId ?? ''
+    return {
+      handlers: handlers.map(({ number }) => number).toSorted((a, b) => a - b),
+      key,
+      shard: shardOfLane(fact, key),
+    }
   }
 
   /**
@@ -422,11 +434,6 @@ export class Lanes {
     )
   }
 }
-
-const EXTEND = `ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
-    due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END,
-    fresh = CASE WHEN l.pending = 0 THEN excluded.fresh ELSE l.fresh END
-  RETURNING id, handler, key, pending`
 
 function placesOf(additions: readonly Addition<Fact>[]): [number[], string[], number[]] {
   return [

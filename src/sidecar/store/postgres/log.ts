@@ -43,6 +43,12 @@ export async function lockPositions(queries: Queries): Promise<void> {
   await queries.rows(`SELECT FROM sidecar.positions WHERE name = 'facts' FOR UPDATE`)
 }
 
+/** Adds the pending deliveries of new facts to their lanes. */
+export const EXTEND = `ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
+    due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END,
+    fresh = CASE WHEN l.pending = 0 THEN excluded.fresh ELSE l.fresh END
+  RETURNING id, handler, key, pending`
+
 /** A lane that facts were added to. */
 export interface ExtendedLane {
   id: number
@@ -52,8 +58,18 @@ export interface ExtendedLane {
   pending: number
 }
 
+/** The lanes of the session of one fact: all have the same key. */
+export interface SessionLanes {
+  /** In the order in which their lanes are locked. */
+  handlers: readonly number[]
+  key: string
+  shard: number
+}
+
 /** Makes the deliveries of facts that are new. */
 interface Fan {
+  /** null: a handler has a lane for each fact. */
+  lanesOf(fact: Fact): SessionLanes | null
   extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null
   fanOut(
     queries: Queries,
@@ -80,6 +96,22 @@ const ADD = `
   SELECT min(drawn.base) AS base, CASE WHEN count(added.pos) < $1::bigint
     THEN coalesce(string_agg((added.pos - drawn.base - 1)::text, ',' ORDER BY added.pos), '-1') END AS part
   FROM drawn LEFT JOIN added ON true`
+
+/**
+ * Two hundred frames a second come one by one: for a single fact, this statement and its plan are simpler than `ADD`, and its
+ * commit takes 0.2 ms less. It returns a row for each lane, and one row without a lane where there is none.
+ */
+const ADD_ONE = `
+  WITH drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' RETURNING last),
+  added AS (INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
+    seen_poll, checksum, wanted)
+  SELECT last, $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::int FROM drawn
+  WHERE $15::text IS NULL OR $15::numeric > coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING pos),
+  extended AS (INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
+  SELECT handler, $17, $18::smallint, 1, added.pos, 0 FROM added, unnest($16::int[]) WITH ORDINALITY AS h(handler, nth) ORDER BY nth ${EXTEND})
+  SELECT added.pos, extended.id, extended.handler, extended.key, extended.pending FROM added LEFT JOIN extended ON true`
 
 /**
  * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
@@ -119,6 +151,14 @@ export class Facts {
   ): Promise<void> {
     if (facts.length === 0) return
     const seen = await this.#seenBefore(queries, facts)
+    const [only] = facts
+    if (facts.length === 1 && only !== undefined) {
+      const lanes = this.#fan.lanesOf(only)
+      if (lanes !== null) {
+        const fact = { ...only, seen: seen[0] ?? only.seen }
+        return await this.#addOne(queries, { fact, number: numbers[0] ?? null, lanes }, into)
+      }
+    }
     const adding = queries.rows<{ base: number; part: string | null }>(ADD, [
       facts.length,
       facts.map(({ id }) => id),
@@ -146,6 +186,48 @@ export class Facts {
       if (fact !== undefined)
         added.push({ ...fact, pos: row.base + place + 1, seen: seen[place] ?? fact.seen })
     }
+    await this.#added(queries, added, extended, into)
+  }
+
+  async #addOne(
+    queries: Queries,
+    { fact, number, lanes }: { fact: Fact; number: string | null; lanes: SessionLanes },
+    into: Committed,
+  ): Promise<void> {
+    const { id, type, sessionId, turnId, at, family, seq, body, subject, seen } = fact
+    const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(ADD_ONE, [
+      id,
+      type,
+      sessionId,
+      turnId,
+      at,
+      family,
+      seq,
+      body,
+      subject,
+      seen.stream ?? null,
+      seen.webhook ?? null,
+      seen.poll ?? null,
+      checksum(fact),
+      this.#fan.wanted(type),
+      number,
+      lanes.handlers,
+      lanes.key,
+      lanes.shard,
+    ])
+    const [first] = rows
+    if (first === undefined) return
+    const extended = rows.flatMap((row) => (row.id === null ? [] : row))
+    await this.#added(queries, [{ ...fact, pos: first.pos }], extended, into)
+  }
+
+  /** Notes facts that are new. */
+  async #added(
+    queries: Queries,
+    added: readonly StoredFact[],
+    extended: readonly ExtendedLane[] | null,
+    into: Committed,
+  ): Promise<void> {
     if (added.length === 0) return
     const subjects = added.flatMap(({ subject }) => subject ?? [])
     if (subjects.length > 0)
