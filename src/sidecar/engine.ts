@@ -91,7 +91,6 @@ export function createEngine(options: EngineOptions): Engine {
   const { service, store, bus, http, clock, random, log, tracer, polling } = options
   const { shards } = store
   const ports = { http, clock, random, log, tracer }
-  const startedAt = clock.steady()
   const toolNames = new Set(options.tools.map(({ name }) => name))
   const observer = fanOut([
     options.observer,
@@ -189,7 +188,6 @@ export function createEngine(options: EngineOptions): Engine {
     items: stream === null ? createItems({ service, store, intake, clock, log }) : null,
     tools: toolNames,
     stream: announcer,
-    startedAt,
     prefetch,
     expectations,
     ownership,

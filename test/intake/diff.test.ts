@@ -10,8 +10,7 @@ const CONTEXT: DiffContext = {
   now: 5000,
   steady: 5000,
   seen: { poll: 4999 },
-  firstLook: false,
-  startedAt: 1000,
+  since: null,
   tools: new Set(['lookup_order']),
   frameWait: { ms: 0, since: new Map() },
 }
@@ -323,7 +322,7 @@ describe('a comparison', () => {
   })
 
   describe('at the first read', () => {
-    const first = { firstLook: true }
+    const first = { since: 1000 }
 
     it('makes no facts about a session that is idle', () => {
       expect(
@@ -517,17 +516,17 @@ describe('a comparison', () => {
   })
 
   it.each([
-    [true, 400, 900, 900],
-    [true, 400, 1600, 1000],
-    [true, 1000, 1600, 1000],
-    [true, 1001, 1600, 0],
-    [true, null, 900, 900],
-    [false, 400, 900, 0],
+    [1000, 400, 900, 900],
+    [1000, 400, 1600, 1000],
+    [1000, 1000, 1600, 1000],
+    [1000, 1001, 1600, 0],
+    [1000, null, 900, 900],
+    [null, 400, 900, 0],
   ])(
-    'at the first read (%s) of a session created at %s and changed at %s, what it shows until %s counts as old',
-    (firstLook, created_at, updated_at, baseline) => {
+    'at a first look (since %s) at a session created at %s and changed at %s, what it shows until %s counts as old',
+    (since, created_at, updated_at, baseline) => {
       const one = session('idle', { created_at, updated_at })
-      expect(baselineOf(one, { firstLook, startedAt: 1000 })).toBe(baseline)
+      expect(baselineOf(one, since)).toBe(baseline)
     },
   )
 

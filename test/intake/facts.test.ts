@@ -8,8 +8,7 @@ const CONTEXT = {
   now: 5000,
   steady: 5000,
   seen: { poll: 4999 },
-  firstLook: false,
-  startedAt: 0,
+  since: null,
   tools: new Set<string>(),
   frameWait: { ms: 0, since: new Map<string, number>() },
 }

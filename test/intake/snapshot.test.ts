@@ -12,6 +12,8 @@ import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
 import { createItems, createPrefetch } from '../../src/sidecar/intake/snapshot.ts'
 import type { Hint } from '../../src/core/hint.ts'
+import { ITEMS_SINCE } from '../../src/core/checkpoint.ts'
+import type { OwnerRecord } from '../../src/core/scope.ts'
 import type { Store } from '../../src/core/store.ts'
 import { createSessionReader, type ReadOptions } from '../../src/sidecar/intake/reconcile.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
@@ -24,8 +26,12 @@ function pageOf<T>(...data: T[]): Page<T> {
   return { data, hasMore: false, lastId: null }
 }
 
-/** A reader of one session, over a service that says of it what `said` does. */
-function open(said: Partial<Service>, stream: ReadOptions['stream'] = null) {
+/** A reader of one session, over a service that says of it what `said` does. `owner`: of the session; null: there is no scope. */
+function open(
+  said: Partial<Service>,
+  stream: ReadOptions['stream'] = null,
+  owner: OwnerRecord | null = null,
+) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const store = openSqliteStore({ path: ':memory:', clock, log })
@@ -41,7 +47,8 @@ function open(said: Partial<Service>, stream: ReadOptions['stream'] = null) {
   const facts: StoredFact[] = []
   const bus = new Bus()
   bus.subscribe({ factsAdded: (added) => facts.push(...added) })
-  const ownership = everySession(store)
+  const noted = { filter: { active: true }, isOurs: () => true, noted: async () => owner }
+  const ownership = { ...everySession(store), ...(owner === null ? {} : noted) }
   const intake = createIntake({ store, bus, filter: createHintFilter(store, null), hasTools: false })
   const reader = createSessionReader({
     service: service as Service,
@@ -52,7 +59,6 @@ function open(said: Partial<Service>, stream: ReadOptions['stream'] = null) {
     log,
     tools: new Set(),
     stream,
-    startedAt: clock.steady(),
     bus,
     prefetch: { hinted: nothing, looked: nothing, take: nothing },
     expectations: createExpectations(clock, store.shards),
@@ -71,7 +77,7 @@ function open(said: Partial<Service>, stream: ReadOptions['stream'] = null) {
     await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     return await readOn()
   }
-  return { clock, facts, intake, read, readOn }
+  return { clock, store, facts, intake, read, readOn }
 }
 
 const sessionIs = (status: string, updated_at: number, required_actions: JsonObject[] = []) =>
@@ -111,6 +117,16 @@ function inTurn(...said: Session[]): Pick<Service, 'readSession'> {
     },
   }
 }
+
+it('a transcript from items begins at the start of the process, also when the first session that is read came into the scope before', async () => {
+  const owner: OwnerRecord = { owner: 'ours', adoptedAt: 1 }
+  const { clock, store, read } = open({ readSession: async () => sessionIs('idle', 2) }, null, owner)
+  const started = clock.now()
+  await store.settings.setCheckpoint(ITEMS_SINCE, '')
+  await clock.advance(5000)
+  await read()
+  expect(await store.settings.checkpoint(ITEMS_SINCE)).toBe(String(started))
+})
 
 it('a snapshot that is older than the stored state changes nothing', async () => {
   const { read } = open(inTurn(sessionIs('working', 9), sessionIs('idle', 8)))

@@ -37,10 +37,8 @@ export interface DiffContext {
   steady: number
   /** The channels whose hints caused the read. */
   seen: Seen
-  /** During the first look, what settled before our start makes no facts. */
-  firstLook: boolean
-  /** When this sidecar started, on the service's clock. */
-  startedAt: number
+  /** At the first look at a session, what settled before this time (service clock) makes no facts; null: no first look. */
+  since: number | null
   /** Names of the function tools that this sidecar runs. */
   tools: ReadonlySet<string>
   /**
@@ -72,9 +70,9 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   const returned = known !== null && known.deleted
   // The session left the scope and came back: what happened meanwhile makes no facts.
   const baseline =
-    returned && context.firstLook
-      ? baselineOf(session, context)
-      : (known?.baseline ?? baselineOf(session, context))
+    returned && context.since !== null
+      ? baselineOf(session, context.since)
+      : (known?.baseline ?? baselineOf(session, context.since))
   const wasThere = known === null && baseline > 0
   // The session was only listed, never read, so its settled turns are unknown: rather a fact too many than one too few.
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
@@ -152,15 +150,12 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
 }
 
 /**
- * Until when (service clock) the content of a session counts as old and makes no facts. A turn that began after our
- * start makes facts, even if it is over at the first look.
+ * Until when (service clock) the content of a session counts as old and makes no facts. A turn that began after `since`
+ * makes facts, even if it is over at the first look.
  */
-export function baselineOf(
-  session: Session,
-  { firstLook, startedAt }: Pick<DiffContext, 'firstLook' | 'startedAt'>,
-): number {
-  if (!firstLook || (session.createdAt ?? 0) > startedAt) return 0
-  return Math.min(session.updatedAt, startedAt)
+export function baselineOf(session: Session, since: number | null): number {
+  if (since === null || (session.createdAt ?? 0) > since) return 0
+  return Math.min(session.updatedAt, since)
 }
 
 /** The session is gone: its actions and calls are over. What was never known makes no facts. */

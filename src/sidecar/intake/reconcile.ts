@@ -269,8 +269,6 @@ export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   log: Log
   /** When it is connected, it announces turns and sends their turn.ended frames; `heldFor`: how long frames waited here in all. */
   stream: { connected(): boolean; heldFor(): number } | null
-  /** Steady milliseconds: when this sidecar started. */
-  startedAt: number
   prefetch: Prefetch
   expectations: Expectations
   ownership: Ownership
@@ -315,8 +313,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const request: ReadRequest = {
       entry,
       before,
-      firstLook: since !== null || adoptedAt !== null,
-      startedAt: adoptedAt ?? since ?? startedAtThere(),
+      since: adoptedAt ?? since,
       streamConnected: options.stream?.connected() ?? false,
     }
     const snapshot = await readSnapshot(request, first)
@@ -336,12 +333,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     // The hint is removed with the read. Items that were read after it would be lost in a crash, or when they cannot be
     // read.
-    const items = await options.items?.read(
-      sessionId,
-      difference.reading.baseline,
-      request.startedAt,
-      entry.failures,
-    )
+    const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)
     const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
     const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
     const hint = hintAfter(entry, schedule, context.steady, { items, unseen })
@@ -359,23 +351,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   /** The latest time (service clock, milliseconds) at which anything there can have happened. */
   const latestThere = (): number => clock.now() + service.clockOffset() + service.clockOpen() + CLOCKS_DIFFER
 
-  /**
-   * When this sidecar started, on the service's clock; computed from its age, as the wall clock may have been set
-   * since.
-   */
-  const startedAtThere = (): number => {
-    const age = Math.round(clock.steady() - options.startedAt)
-    return clock.now() + service.clockOffset() - age
-  }
-
-  const contextOf = ({ entry, firstLook, startedAt, streamConnected }: ReadRequest): DiffContext => ({
+  const contextOf = ({ entry, since, streamConnected }: ReadRequest): DiffContext => ({
     now: clock.now(),
     steady: clock.steady(),
     seen: firstOf(entry.seen, clock.now()),
-    firstLook,
-    startedAt,
+    since,
     tools: options.tools,
-    frameWait: { ms: frameWaits.limit(streamConnected && !firstLook), since: frameWaits },
+    frameWait: { ms: frameWaits.limit(streamConnected && since === null), since: frameWaits },
   })
 
   const defer = async ({ sessionId, claim }: ReadEntry, after: number): Promise<false> => {
@@ -428,7 +410,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     async takeFirst(session, since) {
       const { id: sessionId } = session
       const at = clock.now()
-      const baseline = baselineOf(session, { firstLook: true, startedAt: since })
+      const baseline = baselineOf(session, since)
       // A session that was created after the first start makes facts, whenever it is read.
       if (baseline === 0)
         return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])

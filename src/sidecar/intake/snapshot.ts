@@ -13,6 +13,7 @@ import type { Intake } from './commit.ts'
 import { baselineOf, type Snapshot } from './diff.ts'
 import type { Ownership } from './ownership.ts'
 import { QUIET, type ItemsRead, type ReadEntry } from './schedule.ts'
+import { startTime } from './start-time.ts'
 
 /** The largest page that the service returns. */
 export const PAGE = 100
@@ -50,9 +51,8 @@ export interface ReadRequest {
   entry: ReadEntry
   /** The stored state when the read began. */
   before: KnownSession | null
-  firstLook: boolean
-  /** Service clock, milliseconds: when this sidecar started. */
-  startedAt: number
+  /** Service clock: at the first look at the session, what is older makes no facts; null: no first look. */
+  since: number | null
   streamConnected: boolean
 }
 
@@ -113,7 +113,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const calls = first.actions.length === 0 ? [] : await options.takeCalls(first)
     const taken = calls.filter((callId) => !open.has(callId))
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
-    const baseline = before?.baseline ?? baselineOf(first, request)
+    const baseline = before?.baseline ?? baselineOf(first, request.since)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
       ? await readBoth(first, knownTurns, baseline)
       : { session: first, turns: null, passed: [] }
@@ -415,10 +415,10 @@ const PAGES = 20
 /** Reads the transcript without the stream: the items after the last one, in order. */
 export interface Items {
   /**
-   * `since`, `startedAt`: service clock; items older than `since` make no facts. `failures`: reads of the session that
-   * failed in a row. After a few of them, items that cannot be read do not delay the state facts any longer.
+   * `since`: service clock; older items make no facts. `failures`: reads of the session that failed in a row. After a few of
+   * them, items that cannot be read do not delay the state facts any longer.
    */
-  read(sessionId: string, since: number, startedAt: number, failures: number): Promise<ItemsRead>
+  read(sessionId: string, since: number, failures: number): Promise<ItemsRead>
 }
 
 export function createItems(options: {
@@ -429,19 +429,21 @@ export function createItems(options: {
   log: Log
 }): Items {
   const { service, store, intake, clock, log } = options
+  const startedAt = startTime(options)
 
   /** Before this time, the stream was the source, also for sessions whose items were read before. */
-  const begun = async (startedAt: number): Promise<number> => {
+  const begun = async (): Promise<number> => {
     const noted = await store.settings.checkpoint(ITEMS_SINCE)
     if (noted !== '') return Number(noted ?? 0)
-    await store.settings.setCheckpoint(ITEMS_SINCE, String(startedAt))
-    return startedAt
+    const since = startedAt()
+    await store.settings.setCheckpoint(ITEMS_SINCE, String(since))
+    return since
   }
 
-  const readOn = async (sessionId: string, since: number, startedAt: number): Promise<ItemsRead> => {
+  const readOn = async (sessionId: string, since: number): Promise<ItemsRead> => {
     const name = `items/${sessionId}`
     let after = await store.settings.checkpoint(name)
-    const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
+    const boundary = Math.max(after === null ? since : 0, await begun())
     for (let page = 0; page < PAGES; page++) {
       const { data, hasMore, lastId } = await service.listItems(
         sessionId,
@@ -469,9 +471,9 @@ export function createItems(options: {
     return 'more'
   }
   return {
-    async read(sessionId, since, startedAt, failures) {
+    async read(sessionId, since, failures) {
       try {
-        return await readOn(sessionId, since, startedAt)
+        return await readOn(sessionId, since)
       } catch (error) {
         if (failures < PATIENCE || !isParticular(error)) throw error
         log.warn({ sessionId, error: messageOf(error) }, 'reconcile: the items of a session cannot be read')

@@ -11,6 +11,7 @@ import type { Ownership } from './ownership.ts'
 import { QUIET } from './schedule.ts'
 import { PAGE } from './snapshot.ts'
 import { asItIs } from './diff.ts'
+import { startTime } from './start-time.ts'
 
 /** Up to this many sessions, a light sweep reads the whole list: it costs no more than the filtered lists. */
 const WHOLE_LIST = 200
@@ -52,7 +53,7 @@ export function createSweep(options: {
 }): Sweep {
   const { service, store, intake, ownership, clock, log, stream, fromBeginning } = options
   let done = false
-  const startedAt = clock.steady()
+  const startedAt = startTime(options)
 
   const noteLooked = async (): Promise<void> => {
     await store.settings.setCheckpoint(FIRST_LOOK, String(clock.now()))
@@ -141,7 +142,7 @@ export function createSweep(options: {
    * while an earlier process could not complete its first look is not old.
    */
   const firstStart = async (): Promise<number> => {
-    const started = Math.round(clock.now() + service.clockOffset() - (clock.steady() - startedAt))
+    const started = startedAt()
     const noted = await store.settings.checkpoint(FIRST_START)
     if (noted !== null) return Math.min(Number(noted), started)
     if (service.clockOpen() <= EXACT) await store.settings.setCheckpoint(FIRST_START, String(started))

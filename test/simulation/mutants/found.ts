@@ -4,7 +4,7 @@ import { mutant, tested, type Mutant } from './mutant.ts'
 export const FOUND: readonly Mutant[] = [
   mutant(
     'a wall clock set back makes all sessions old',
-    'sidecar/intake/sweep.ts',
+    'sidecar/intake/start-time.ts',
     'Math.round(clock.now() + service.clockOffset() - (clock.steady() - startedAt))',
     'Math.round(startedAt + service.clockOffset())',
   ),
@@ -31,12 +31,7 @@ export const FOUND: readonly Mutant[] = [
     'items are stored after the reading that lets go of their hint',
     'sidecar/intake/reconcile.ts',
     [
-      '    const items = await options.items?.read(',
-      '      sessionId,',
-      '      difference.reading.baseline,',
-      '      request.startedAt,',
-      '      entry.failures,',
-      '    )',
+      '    const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)',
       '    const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)',
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
       '    const hint = hintAfter(entry, schedule, context.steady, { items, unseen })',
@@ -46,7 +41,7 @@ export const FOUND: readonly Mutant[] = [
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
       '    const hint = hintAfter(entry, schedule, context.steady)',
       '    const written = await write(entry, { ...difference.reading, hint })',
-      '    await options.items?.read(sessionId, difference.reading.baseline, request.startedAt, 0)',
+      '    await options.items?.read(sessionId, difference.reading.baseline, 0)',
       '    return written',
     ].join('\n'),
   ),
