@@ -5,8 +5,11 @@ import { PLAIN, type CallPlan, type Scenario, type SessionPlan, type Step } from
 export const PARTS = ['message', 'answer', 'turn', 'artifacts', 'idempotency header', 'rate headers'] as const
 export type Part = (typeof PARTS)[number]
 
-/** How long a call stays listed after its answer was taken, milliseconds; the last is longer than anybody should look. */
-export const LINGERS = [2000, 20_000, 480_000] as const
+/**
+ * How long a call stays listed after its answer was taken, milliseconds. The last is longer than anybody should look: a replica
+ * that is frozen and fenced for three minutes, and then the eight looks of the next one.
+ */
+export const LINGERS = [2000, 20_000, 600_000] as const
 /** The shortest deadline of the interface, seconds. */
 const SHORTEST = 1
 /** More messages than a queue takes. */

@@ -30,15 +30,22 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
 /** Below the ports that systems give when any will do (32768 on Linux, 49152 elsewhere). */
 const FIRST = 20_000
 const EACH = 1000
-const POOLS = 12
+const POOLS = 11
+/** The torture test closes ports, to refuse connections, and opens them again: nothing else may have taken one meanwhile. */
+const TORTURE = 11
+let pool = Number(process.env['VITEST_POOL_ID'] ?? '0') % POOLS
 let next = 0
+
+/** Takes the ports of this process from a range that neither tests nor benchmarks use. */
+export function useTorturePorts(): void {
+  pool = TORTURE
+}
 
 /**
  * A port that must be known before its listener opens. The system could assign a free one again meanwhile, so these are of
  * ranges that it never gives. Each process of the test runner has one, by its number from 1 on, and all else has another.
  */
 export async function freePort(): Promise<number> {
-  const pool = Number(process.env['VITEST_POOL_ID'] ?? '0') % POOLS
   for (;;) {
     const port = FIRST + pool * EACH + ((process.pid + next++) % EACH)
     try {

@@ -1,6 +1,7 @@
 import { Chance } from '../simulation/chance.ts'
 import { programOf, type Build } from '../support/build.ts'
 import { readCommand } from '../support/command.ts'
+import { useTorturePorts } from '../support/listen.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { describeFailovers, measureFailovers, tooSlow, type Failover } from './replicas/failover.ts'
 import { playReplicas } from './replicas/round.ts'
@@ -32,6 +33,7 @@ if (import.meta.main) {
 
 async function main(): Promise<number> {
   const options = readCommand(USAGE, (args) => readOptions(args, Date.now()))
+  useTorturePorts()
   const begun = performance.now()
   const build = programOf(options.program)
   const { failovers, replicas } = options
