@@ -154,11 +154,13 @@ describe('dev --forward-to', () => {
       one,
       /callback +turn\.started +\S+ +app 401 .* attempt 1, again in \d+ \S+ with the same id, not today/,
     )
-    expect(one.out).toMatch(
+    await says(
+      one,
       /! your app refuses the signature \(401\)\n +fix: give it the secret in \S+callback-secret\.txt/,
     )
     await says(one, /tool +lookup_order +\S+ +app 404 .* attempt 1, again with the same idempotency-key/)
-    expect(one.out).toMatch(
+    await says(
+      one,
       /! your app has no route POST \/tools\/lookup_order \(404\)\n +fix: add the route, or name another one: --tool lookup_order=URL/,
     )
     statuses = {}
