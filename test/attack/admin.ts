@@ -14,7 +14,7 @@ const TOGETHER = 16
 
 const READINGS = ['status', 'events', 'sessions', 'sessions/s-a', 'calls', 'deliveries', 'handlers', 'tools', 'turns', 'actions', 'nowhere'] // prettier-ignore
 const QUERY = ['limit', 'after', 'order', 'type', 'status', 'handler', 'session_id', 'q', 'state', '__proto__', 'constructor', ''] // prettier-ignore
-const VALUES = ['10', 'asc', 'desc', 'turn.*', 'dead', 'pending', 'app', 's-a', 'evt_1', '1', 'working'] // prettier-ignore
+const VALUES = ['10', '1e999', 'asc', 'desc', 'turn.*', 'dead', 'pending', 'app', 's-a', 'evt_1', '1', 'working'] // prettier-ignore
 const ACTIONS: readonly (readonly [string, Json])[] = [
   ['deliveries/evt_1:app/retry', {}],
   ['deliveries/retry', { handler: 'app', since: 1, until: 2, dry_run: true }],
