@@ -127,3 +127,11 @@ export function emptyDisk(db: Sqlite): void {
   db.pragma('query_only = OFF')
   db.pragma(`max_page_count = ${PLENTY}`)
 }
+
+/** Whether a row more could be refused. */
+export function isDiskRefusing(db: Sqlite): boolean {
+  return (
+    db.pragma('query_only', { simple: true }) === 1 ||
+    Number(db.pragma('max_page_count', { simple: true })) < PLENTY
+  )
+}

@@ -1,16 +1,19 @@
+import { isDiskRefusing } from '../database.ts'
 import type { Asked } from '../service/api.ts'
 import type { Life } from '../life.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from '../../checker/history.ts'
 import type { WatchParts } from './watch.ts'
 
+type Parts = Pick<WatchParts, 'db' | 'state' | 'trace' | 'sites'>
+
 /** Facts, callbacks, tools and requests of sessions that are another sidecar's (config/README.md, Several sidecars). */
 export class Belonging {
-  readonly #parts: Pick<WatchParts, 'state' | 'trace' | 'sites'>
+  readonly #parts: Parts
   /** By session: answers that showed it to be foreign. */
   readonly #reads = new Map<string, number>()
 
-  constructor(parts: Pick<WatchParts, 'state' | 'trace' | 'sites'>) {
+  constructor(parts: Parts) {
     this.#parts = parts
   }
 
@@ -32,13 +35,14 @@ export class Belonging {
   }
 
   /**
-   * One read shows the owner of a session. A fault may lose it, which costs at most one more read.
+   * One read shows the owner of a session. A fault may lose it, which costs at most one more read; while the disk
+   * refuses writes, each trial of the circuit breaker costs one.
    */
   served(_life: Life, { operation, ids }: Asked, status: number): void {
     const { session_id: sessionId = '' } = ids
     if (!this.#isForeign(sessionId)) return
     if (operation !== 'read session') this.#broken(`${operation} of ${sessionId}, which is foreign`)
-    if (status !== 200) return
+    if (status !== 200 || isDiskRefusing(this.#parts.db)) return
     const reads = (this.#reads.get(sessionId) ?? 0) + 1
     this.#reads.set(sessionId, reads)
     const { fired, second } = this.#parts.sites
