@@ -103,6 +103,18 @@ describe('a line between two processes', () => {
     client = await open()
   })
 
+  test('opens again where two faults end at once', async () => {
+    await link.ail('refuse')
+    await Promise.all([link.restore(), link.restore()])
+    client.destroy()
+    client = await open()
+    await link.ail('refuse')
+    const ended = link.restore()
+    await link.ail('refuse')
+    await ended
+    expect(link.ailing).toBe(true)
+  })
+
   test('reports when it was disturbed', () => {
     const before = Date.now()
     expect(link.quiet(before - 1000, before)).toBe(true)

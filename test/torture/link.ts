@@ -32,6 +32,8 @@ export class Link implements AsyncDisposable {
   readonly #chance: Chance
   readonly #pairs = new Set<Pair>()
   #server: Server
+  /** Two faults may end at once: the port is opened once. */
+  #opening: Promise<Server> | null = null
   #held: PromiseWithResolvers<void> | null = null
   #delay = 0
 
@@ -75,7 +77,16 @@ export class Link implements AsyncDisposable {
     this.#held?.resolve()
     this.#held = null
     this.#delay = 0
-    if (!this.#server.listening) this.#server = await listening(this.port, (client) => this.accept(client))
+    if (!this.#server.listening) await this.#open()
+  }
+
+  async #open(): Promise<void> {
+    this.#opening ??= listening(this.port, (client) => this.accept(client))
+    try {
+      this.#server = await this.#opening
+    } finally {
+      this.#opening = null
+    }
   }
 
   /** Whether nothing went wrong in that time, wall milliseconds. */
@@ -138,6 +149,7 @@ export class Link implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
+    await this.#opening
     if (!this.#server.listening) return
     // Those that are open stay: only new ones are refused.
     this.#server.close()
