@@ -13,8 +13,8 @@ import { canBuild, Images, type BuiltImage, type RunOptions } from './container.
 import { healthCheck, ROOT } from './documents.ts'
 
 const TAG = 'agent-session-sidecar:0.1.0'
-/** Debian's packages, two installs and a build. Milliseconds. */
-const BUILD = 400_000
+/** Debian's packages, two installs and a build: two minutes on a quiet machine and a fast mirror. Milliseconds. */
+const BUILD = 1_200_000
 
 interface Container {
   process: ChildProcess

@@ -7,8 +7,8 @@ import { promisify } from 'node:util'
 import { ROOT } from './documents.ts'
 
 const exec = promisify(execFile)
-/** One step of buildah: the install of all packages and the build are the longest. Milliseconds. */
-const STEP = 300_000
+/** One command: the install of all packages and the build, from a slow mirror, is the longest. Milliseconds. */
+const STEP = 600_000
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
 /** What an image says of the process that it starts. */
@@ -44,6 +44,7 @@ if (!canBuild)
 /** Images that buildah makes in a folder of their own, which is gone at the end. */
 export class Images implements AsyncDisposable {
   readonly #folder: string
+  readonly #commands = new AbortController()
 
   private constructor(folder: string) {
     this.#folder = folder
@@ -66,9 +67,7 @@ export class Images implements AsyncDisposable {
     await exec(
       'mmdebstrap',
       ['--quiet', '--variant=minbase', '--include=ca-certificates', 'bookworm', system],
-      {
-        timeout: STEP,
-      },
+      { timeout: STEP, signal: this.#commands.signal },
     )
     const { stdout } = await exec('bash', ['-c', 'readlink -f "$(command -v npm)"'])
     const container = await this.#buildah('from', 'scratch')
@@ -116,13 +115,20 @@ export class Images implements AsyncDisposable {
     const { stdout } = await exec(
       'buildah',
       ['--root', at('root'), '--runroot', at('run'), '--storage-driver', 'vfs', ...words],
-      { env: { ...process.env, BUILDAH_ISOLATION: 'chroot' }, timeout: STEP, maxBuffer: 16 * 1024 * 1024 },
+      {
+        env: { ...process.env, BUILDAH_ISOLATION: 'chroot' },
+        timeout: STEP,
+        signal: this.#commands.signal,
+        maxBuffer: 16 * 1024 * 1024,
+      },
     )
     return stdout.trim()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true })
+    this.#commands.abort()
+    // A command that was cut short may write a little longer.
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 })
   }
 }
 
