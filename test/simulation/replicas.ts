@@ -324,6 +324,7 @@ export class Face {
   /** True time: the database is unreachable until then. */
   #cutUntil = 0
   #closed = false
+  #isUnknown = false
   #wakes = new Set<WakeTopic>()
   #subjects: Wake['hints'][number][] = []
 
@@ -385,7 +386,7 @@ export class Face {
     this.#hintDue = db.prepare<[number, string]>(
       'UPDATE hints SET due_at = min(due_at, ?) WHERE session_id = ?',
     )
-    this.membership.subscribe({ lost: (shards) => this.#forget(shards) })
+    this.membership.subscribe({ lost: (shards) => this.#forgetClaims(shards) })
     this.store = this.#faceOf(this.#inner)
   }
 
@@ -401,6 +402,15 @@ export class Face {
     while (this.#cutUntil > agenda.now) {
       await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
       if (this.membership.lost !== null) throw this.membership.lost
+    }
+  }
+
+  /** A commit of this process is stored, and it never knows: the first commit that succeeds wakes all who have work. */
+  forget({ lanes }: Committed): void {
+    this.#isUnknown = true
+    for (const { lane, claimed } of lanes) {
+      const key = `lane ${lane.id}`
+      if (claimed && this.#claims.delete(key)) this.#free(key)
     }
   }
 
@@ -516,7 +526,7 @@ export class Face {
   }
 
   /** What was claimed of shards that are gone is another's. */
-  #forget(shards: readonly number[]): void {
+  #forgetClaims(shards: readonly number[]): void {
     for (const [key, place] of this.#claims) {
       if (!shards.includes(place)) continue
       this.#claims.delete(key)
@@ -713,6 +723,10 @@ export class Face {
       for (const { sessionId } of begun) this.#begin(placeOf(sessionId), -1)
     }
     this.#report(given, committed)
+    if (this.#isUnknown) {
+      this.#isUnknown = false
+      this.#shared.parts.agenda.in(0, () => this.membership.wake(), this.life)
+    }
     return committed
   }
 

@@ -2,6 +2,7 @@ import { createMetrics, type Metrics } from '../../src/sidecar/admin/metrics.ts'
 import { Bus } from '../../src/core/bus.ts'
 import { FIRST_LOOK, FIRST_START } from '../../src/core/checkpoint.ts'
 import { fanOut } from '../../src/core/observer.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { plainTracer } from '../../src/core/trace.ts'
 import type { HandlerSpec } from '../../src/core/handler.ts'
@@ -107,7 +108,16 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
       if (checkpoint === FIRST_LOOK) parts.onFirstLook()
     },
     looked: () => watch.looked(life),
-    ...(face === null ? {} : { unknown: () => unknown(face, life) }),
+    ...(face === null
+      ? {}
+      : {
+          unknown: () => unknown(face, life),
+          async forgotten(committed) {
+            face.forget(committed)
+            await unknown(face, life)
+            throw new StoreError('unreachable')
+          },
+        }),
   })
   const store = noteClaims(noteCommits(stored, life.counts), life.claims)
   const http = network.portOf(life)

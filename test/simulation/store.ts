@@ -63,6 +63,8 @@ export interface Written {
   looked(): void
   /** The answer to a COMMIT is lost; settles when it is known. Absent: a store that is here knows at once. */
   unknown?: () => Promise<void>
+  /** The same for a frame that came alone: it has failed, and nobody knows that it is stored. */
+  forgotten?: (committed: Committed) => Promise<never>
 }
 
 /** The real store, with each of its calls a place at which the process may end. */
@@ -109,7 +111,10 @@ export function storeOf(life: Life, inner: Store, sites: Passages, disk: Disk, o
       const lost = name === 'log.commit' && on.unknown !== undefined ? UNKNOWN : MAY_CRASH
       const after = sites.pass(site, 'after', lost)
       if (after === 'crash') return await never()
-      if (after === 'lost_reply') asking = on.unknown?.() ?? null
+      if (after === 'lost_reply') {
+        if (isFrame(args[0] as Batch)) return await on.forgotten?.(result as Committed)
+        asking = on.unknown?.() ?? null
+      }
       // Writes that shared the transaction, and those behind it, have their replies in its order.
       if (asking !== null && WRITES.has(name)) await asking
       return result
@@ -152,6 +157,12 @@ const WRITTEN: Readonly<Partial<Record<CallEvent['type'], CallState>>> = {
   answered: 'answered',
   not_delivered: 'not_delivered',
   failed: 'failed',
+}
+
+/** A frame that came alone: its statements and its COMMIT are sent at once. */
+function isFrame({ facts, hints, scoped, cursor, ...more }: Batch): boolean {
+  const isAlone = facts?.length === 1 && (hints ?? []).length === 0 && scoped !== true
+  return isAlone && cursor !== undefined && Object.keys(more).length === 0
 }
 
 /** What a commit is mainly about. */

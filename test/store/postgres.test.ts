@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { WAKE_TOPICS, type Wake } from '../../src/core/shards.ts'
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
@@ -10,6 +11,7 @@ import { createDatabase, PostgresServer } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
+import { laneOf, read, seqs } from './lane.ts'
 import { adminOf, openProcess } from './process.ts'
 
 async function openAt(url: string, lease = systemClock()) {
@@ -29,18 +31,17 @@ async function seqsIn(store: Store): Promise<(string | null)[]> {
   }
 }
 
-/** Commits frames one after the other until it is stopped. @returns those that were acknowledged and those that were refused. */
+/** Commits frames one after the other until it is stopped, each until it is acknowledged. */
 function commitOn(store: Store) {
-  const [stored, refused]: [string[], string[]] = [[], []]
+  const stored: string[] = []
   const kinds = new Set<unknown>()
   let goes = true
   const run = async () => {
-    for (let seq = 1; goes; seq++) {
+    for (let seq = 1; goes || stored.length < seq - 1;) {
       try {
         await store.log.commit({ facts: [frameFact(seq)], cursor: String(seq) })
-        stored.push(String(seq))
+        stored.push(String(seq++))
       } catch (error) {
-        refused.push(String(seq))
         kinds.add((error as StoreError).kind)
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
@@ -49,7 +50,6 @@ function commitOn(store: Store) {
   const done = run()
   return {
     stored,
-    refused,
     kinds,
     async stop() {
       goes = false
@@ -58,6 +58,8 @@ function commitOn(store: Store) {
   }
 }
 
+const TWO = [frameFact(1), frameFact(2)]
+const FRAME = { facts: [frameFact(1)], cursor: '1' }
 const COMMIT = Buffer.from('COMMIT\0')
 
 describe('a commit whose answer is lost', () => {
@@ -74,10 +76,10 @@ describe('a commit whose answer is lost', () => {
       asked = false
       return fate
     }
-    const { facts } = await store.log.commit({ facts: [frameFact(1)], cursor: '1' })
-    expect(facts).toHaveLength(1)
-    expect(await seqsIn(store)).toEqual(['1'])
-    expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toEqual([])
+    const { facts } = await store.log.commit({ facts: TWO, cursor: '2' })
+    expect(facts).toHaveLength(2)
+    expect(await seqsIn(store)).toEqual(['1', '2'])
+    expect((await store.log.commit({ facts: TWO })).facts).toEqual([])
   })
 
   it('is asked for until the primary answers: a standby, which refuses the question, says nothing of it', async () => {
@@ -101,13 +103,13 @@ describe('a commit whose answer is lost', () => {
       asked = false
       return fate
     }
-    const written = store.log.commit({ facts: [frameFact(1)], cursor: '1' })
+    const written = store.log.commit({ facts: TWO, cursor: '2' })
     written.catch(() => undefined)
     await until('a question', () => questions > 0)
     await pause(100)
     await admin.query(`${database} RESET default_transaction_read_only`)
     wire.cutAll()
-    expect((await written).facts).toHaveLength(1)
+    expect((await written).facts).toHaveLength(2)
   })
 
   it('is found to be rolled back when it never arrived, and is refused whole', async () => {
@@ -118,12 +120,63 @@ describe('a commit whose answer is lost', () => {
       wire.onRequest = () => 'pass'
       return 'cut'
     }
-    await expect(store.log.commit({ facts: [frameFact(1)], cursor: '1' })).rejects.toMatchObject({
-      kind: 'unreachable',
-    })
+    await expect(store.log.commit({ facts: TWO, cursor: '2' })).rejects.toMatchObject({ kind: 'unreachable' })
     expect(await seqsIn(store)).toEqual([])
     expect(await store.settings.checkpoint('stream')).toBeNull()
-    expect((await store.log.commit({ facts: [frameFact(1)], cursor: '1' })).facts).toHaveLength(1)
+    expect((await store.log.commit({ facts: TWO, cursor: '2' })).facts).toHaveLength(2)
+  })
+})
+
+// The statements and the COMMIT of a frame that comes alone are sent at once: with the answer to COMMIT, the results are lost.
+describe('the commit of a single frame whose answers are lost', () => {
+  it('fails, and its retry finds the fact there: the lanes are looked at, and have it', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const { store } = await openAt(wire.url)
+    let asked = false
+    wire.onRequest = (bytes) => {
+      asked ||= bytes.includes(COMMIT)
+      return 'pass'
+    }
+    wire.onAnswer = (bytes) => {
+      if (!asked) return 'pass'
+      return bytes.includes(COMMIT) ? 'cut' : 'drop'
+    }
+    await expect(store.log.commit(FRAME)).rejects.toMatchObject({ kind: 'unreachable' })
+    Object.assign(wire, { onRequest: () => 'pass', onAnswer: () => 'pass' })
+    const woken: Wake[] = []
+    store.shards.subscribe({ woken: (wake) => woken.push(wake) })
+    expect(await store.log.commit(FRAME)).toMatchObject({ facts: [], lanes: [] })
+    expect(woken).toMatchObject([{ topics: new Set(WAKE_TOPICS) }])
+    expect(seqs(await read(store, await laneOf(store)))).toEqual(['1'])
+    await store.log.commit({ facts: [frameFact(2)], cursor: '2' })
+    expect(woken).toHaveLength(1)
+  })
+
+  it('stores nothing where the server receives it after a later one', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const { store } = await openAt(wire.url)
+    await store.log.commit(FRAME)
+    wire.onRequest = (bytes) => (bytes.includes(COMMIT) ? 'late' : 'pass')
+    const refused = store.log.commit({ facts: [frameFact(2)], cursor: '2' })
+    await expect(refused).rejects.toMatchObject({ kind: 'unreachable' })
+    wire.onRequest = () => 'pass'
+    await store.log.commit({ facts: [frameFact(3)], cursor: '3' })
+    await wire.sendLate()
+    expect(await seqsIn(store)).toEqual(['1', '3'])
+    expect(await store.settings.checkpoint('stream')).toBe('3')
+    await store.log.commit({ facts: [frameFact(2)] })
+    expect(await seqsIn(store)).toEqual(['1', '3', '2'])
+  })
+
+  it('is refused whole by the fence of a process that has taken over', async () => {
+    const url = await createDatabase()
+    const { store, lost } = await openAt(url)
+    const admin = await adminOf(url)
+    await admin.query('UPDATE sidecar.replicas SET fenced = true')
+    await expect(store.log.commit(FRAME)).rejects.toMatchObject({ kind: 'fenced' })
+    expect(lost).toHaveLength(1)
+    const { rows } = await admin.query('SELECT id FROM sidecar.facts')
+    expect(rows).toEqual([])
   })
 })
 

@@ -369,7 +369,7 @@ describe('a takeover', () => {
       "UPDATE sidecar.replicas SET until = clock_timestamp() + interval '15 s' WHERE id = $1",
       [living.id],
     )
-    await writer.query('COMMIT')
+    await writer.query('ROLLBACK')
     await takeover
     expect((await living.store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   })

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** `cut`: both sides lose the connection; `drop`: neither sees that the bytes are lost. */
-type Fate = 'pass' | 'cut' | 'drop'
+/**
+ * `cut`: both sides lose the connection; `drop`: neither sees that the bytes are lost; `late`: the sender loses the connection,
+ * and the other side gets the bytes with `sendLate`.
+ */
+type Fate = 'pass' | 'cut' | 'drop' | 'late'
 
 /** The way between a store and its server, which a test can cut at chosen bytes. */
 export class Wire {
@@ -12,6 +16,7 @@ export class Wire {
   onAnswer: (bytes: Buffer) => Fate = () => 'pass'
   readonly url: string
   readonly #sockets = new Set<Socket>()
+  readonly #late: { to: Socket; bytes: Buffer }[] = []
   readonly #server: Server
 
   private constructor(server: Server, target: URL) {
@@ -43,12 +48,26 @@ export class Wire {
       const fate = fateOf(bytes)
       if (fate === 'pass') to.write(bytes)
       if (fate === 'cut') this.#cut(from, to)
+      if (fate === 'late') {
+        this.#late.push({ to, bytes })
+        from.destroy()
+      }
     })
-    from.on('error', () => to.destroy())
-    from.on('close', () => {
+    const end = (): void => {
       this.#sockets.delete(from)
-      to.destroy()
-    })
+      if (!this.#late.some((one) => one.to === to)) to.destroy()
+    }
+    from.on('error', end)
+    from.on('close', end)
+  }
+
+  /** Resolves when the other side has closed its connections too. */
+  async sendLate(): Promise<void> {
+    for (const { to, bytes } of this.#late.splice(0)) {
+      const closed = once(to, 'close')
+      to.end(bytes)
+      await closed
+    }
   }
 
   #cut(...sockets: readonly Socket[]): void {

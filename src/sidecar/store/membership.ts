@@ -208,6 +208,11 @@ export class Membership {
     for (const one of this.#subscribers) call(one)
   }
 
+  /** Something was stored that no commit of this process reported: all who have work must look. */
+  wake(): void {
+    this.report((to) => to.woken?.(ALL))
+  }
+
   /** The next renewal reports it to the others. */
   connected(streamConnected: boolean): void {
     this.#streamConnected = streamConnected
@@ -324,7 +329,7 @@ export class Membership {
     }
     if (written !== this.#written) {
       this.#written = written
-      this.report((to) => to.woken?.(ALL))
+      this.wake()
     }
     if (this.#isStopped()) return
     this.#choose()
@@ -369,7 +374,7 @@ export class Membership {
     for (const shard of chosen) if (!this.#draining.has(shard)) this.#draining.set(shard, now)
     this.#change()
     // Work that arrived for a shard while it was drained was not claimed.
-    if (taken) this.report((to) => to.woken?.(ALL))
+    if (taken) this.wake()
   }
 
   /** A drained shard is owned until its release is written, but nothing of it is claimed. */

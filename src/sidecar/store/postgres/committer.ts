@@ -17,8 +17,14 @@ export interface Manner {
   alone?: boolean
 }
 
+/**
+ * The statements of a write. It calls `sent`, if it has sent them all before the first answer: then COMMIT is sent directly
+ * behind them.
+ */
+type Run<T> = (transaction: Transaction, sent: () => void) => Promise<T>
+
 interface Write extends Manner {
-  run(transaction: Transaction): Promise<unknown>
+  run: Run<unknown>
   /** Whether no other process may have such a transaction at the same time. */
   alone: boolean
   patience: number
@@ -56,6 +62,11 @@ export class Committer {
   /** What the next transaction takes. `none`: there is no next one yet. `urgent`: all writes but patient outcomes. */
   #due: 'none' | 'urgent' | 'all' = 'none'
   #working: Promise<void> | null = null
+  /**
+   * The answers to the statements and to COMMIT were all lost: the write has failed, and its facts may be stored with pending
+   * deliveries. The fence refuses it once a later transaction is committed. So that is the time to look for what it has stored.
+   */
+  #isUnknown = false
   /** The timer of the least patient write. */
   #patience: { timer: Timer; until: number } | null = null
 
@@ -75,7 +86,7 @@ export class Committer {
 
   /** `effect` updates memory: it runs after the commit, before any other write of this process begins. */
   write<T>(
-    run: (transaction: Transaction) => Promise<T>,
+    run: Run<T>,
     effect: (result: T) => void = () => undefined,
     { patience = 0, alone = true, of }: Manner = {},
   ): Promise<T> {
@@ -168,35 +179,53 @@ export class Committer {
     const started = this.#clock.steady()
     const results = new Map<Write, unknown>()
     const transaction = await this.#database.begin(writes.every(({ of }) => of !== undefined))
+    let committing: Promise<void> | null = null
     let number: number
     try {
-      const run = async (write: Write): Promise<void> => void results.set(write, await write.run(transaction))
+      let unsent = writes.length
+      const sent = (): void => void unsent--
+      const run = async (write: Write): Promise<void> =>
+        void results.set(write, await write.run(transaction, sent))
       const [acks, others] = [writes.filter(isOfAcks), writes.filter((write) => !isOfAcks(write))]
       const oneByOne = async (): Promise<void> => {
         for (const write of others) await run(write)
       }
-      const confirmed = this.#ownership.confirm(
+      const fence = this.#ownership.confirm(
         transaction,
         writes.some(({ alone }) => alone),
       )
+      number = fence.number
       // A process that adds facts locks the row of the last position before any lane, so that two never wait for each other.
       const locked =
         acks.length > 0 && others.some(({ of }) => of === 'facts') ? lockPositions(transaction) : null
-      await together([confirmed, locked, oneByOne(), ...acks.map(run)])
-      number = await confirmed
-      await this.#part.note(transaction)
+      const work = together([fence.confirmed, locked, oneByOne(), ...acks.map(run)])
+      if (unsent > 0) {
+        await work
+        await this.#part.note(transaction)
+      } else {
+        const noted = this.#part.note(transaction)
+        committing = transaction.commit()
+        committing.catch(() => undefined)
+        await together([work, noted])
+      }
     } catch (error) {
-      await transaction.rollback()
+      if (committing === null) await transaction.rollback()
+      else await committing.catch(() => undefined)
+      this.#isUnknown ||= committing !== null
       throw error
     }
     try {
-      await transaction.commit()
+      await (committing ?? transaction.commit())
     } catch (error) {
       if (!(await this.#isCommitted(number))) throw error
     }
     this.#part.committed()
     for (const write of writes) write.committed(results.get(write))
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
+    if (this.#isUnknown) {
+      this.#isUnknown = false
+      this.#ownership.membership.wake()
+    }
   }
 
   /** The answer to a COMMIT was lost. The server is asked until it answers, or until this process is fenced. */

@@ -33,7 +33,10 @@ export interface DatabaseAddress {
 export interface Transaction extends Queries {
   /** Several statements at once, which are not prepared. */
   script(text: string): Promise<void>
-  /** @throws {StoreError} when the server rolled back, or when its answer was lost. */
+  /**
+   * Sent directly behind the statements that are under way. @throws {StoreError} when the server rolled back, or when its answer
+   * was lost.
+   */
   commit(): Promise<void>
   rollback(): Promise<void>
 }
@@ -275,14 +278,14 @@ async function begin(
   const queries = queriesOf(client, limits !== null)
   const settings = Object.entries(limits ?? (small ? PLANNED_ONCE : {}))
   const sets = settings.map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
-  let given = false
+  let isOver = false
   const give = (error?: unknown): void => {
-    given = true
+    isOver = true
     client.release(error !== undefined)
   }
   /** A statement after the end would be a transaction by itself. */
   const open = (): void => {
-    if (given) throw new Error('the transaction is over')
+    if (isOver) throw new Error('the transaction is over')
   }
   let begun: Promise<unknown>
   try {
@@ -310,17 +313,22 @@ async function begin(
       await inTransaction(() => attempt(() => client.query(text)))
     },
     async commit() {
+      open()
+      isOver = true
+      let answer: { command: string }
       try {
-        const { command } = await attempt(() => client.query('COMMIT'))
-        // After a failed statement, COMMIT gives no error, and rolls back.
-        if (command !== 'COMMIT') throw new StoreError('unreachable', new Error('the server rolled back'))
-        give()
+        answer = await attempt(() => client.query('COMMIT'))
       } catch (error) {
         give(error)
         throw error
       }
+      give()
+      // After a failed statement, COMMIT gives no error, and rolls back.
+      if (answer.command !== 'COMMIT')
+        throw new StoreError('unreachable', new Error('the server rolled back'))
     },
     async rollback() {
+      if (isOver) return
       try {
         await client.query('ROLLBACK')
         give()

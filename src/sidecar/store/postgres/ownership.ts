@@ -74,6 +74,12 @@ export async function endLeases(queries: Queries, isGone: (process: string) => b
     )
 }
 
+/** The number of a transaction, and the answer of the fence to it. */
+interface Numbered {
+  number: number
+  confirmed: Promise<void>
+}
+
 interface OwnershipParts {
   database: Database
   time: LeaseTime
@@ -177,17 +183,20 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * The first statement of each transaction that writes. `alone`: no other process writes at the same time.
-   * @returns the number of the transaction.
-   * @throws {StoreError} when another process has taken the leases over.
+   * The first statement of each transaction that writes: it is sent before this returns. `alone`: no other process writes at
+   * the same time.
+   * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
-  async confirm(transaction: Transaction, alone: boolean): Promise<number> {
+  confirm(transaction: Transaction, alone: boolean): Numbered {
     const { refusal } = this.membership
     if (refusal !== null) throw refusal
+    const number = ++this.#number
+    return { number, confirmed: this.#fence(transaction, number, alone) }
+  }
+
+  async #fence(transaction: Transaction, number: number, alone: boolean): Promise<void> {
     try {
-      const number = ++this.#number
       await transaction.rows('SELECT sidecar.fence($1, $2::bigint, $3)', [this.#parts.id, number, alone])
-      return number
     } catch (error) {
       throw error instanceof StoreError && error.kind === 'fenced' ? this.membership.lose(error) : error
     }

@@ -20,7 +20,7 @@ import {
 } from './database.ts'
 import { Hints } from './hints.ts'
 import { Lanes, shardOfLane } from './lanes.ts'
-import { checkpoints, Facts } from './log.ts'
+import { checkpoints, Facts, type Frame } from './log.ts'
 import { endLeases, enter, Ownership, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
@@ -109,6 +109,8 @@ interface Pass {
   taken: Set<string>
   /** The shards of calls that took a step. */
   stepped: number[]
+  /** Called when all statements are sent, if that is before the first answer. */
+  sent: () => void
 }
 
 interface Place {
@@ -160,7 +162,7 @@ function createStore(
     throw refusal
   }
   async function write<T>(
-    run: (transaction: Transaction) => Promise<T>,
+    run: (transaction: Transaction, sent: () => void) => Promise<T>,
     effect?: (result: T) => void,
     manner?: Manner,
   ): Promise<T> {
@@ -206,7 +208,7 @@ function createStore(
   const commit = async (
     queries: Queries,
     given: Batch,
-    { acks, taken, stepped }: Pass,
+    { acks, taken, stepped, sent }: Pass,
   ): Promise<Committed> => {
     const into: Committed = {
       facts: [],
@@ -217,13 +219,20 @@ function createStore(
       hinted: false,
       newCalls: [],
     }
+    const frame = frameOf(given)
+    const appended = frame === null ? null : facts.appendFrame(queries, frame, into)
+    if (appended !== null) {
+      sent()
+      await appended
+      return into
+    }
     const at = now()
     const addCalls = async (given: readonly Call[]): Promise<void> => {
       if (given.length > 0) into.newCalls.push(...(await calls.add(queries, given, { now: at, taken })))
     }
     const batch =
       given.scoped === true ? await scoping.apply(queries, given, into, { at: clock.now(), now: at }) : given
-    const advanced = batch.cursor === undefined ? null : checkpoints.advance(queries, 'stream', batch.cursor)
+    const advanced = batch.cursor === undefined ? null : checkpoints.advance(queries, batch.cursor)
     if (batch.facts === undefined) await advanced
     else {
       await together([advanced, facts.append(queries, batch.facts, into)])
@@ -295,13 +304,14 @@ function createStore(
   return {
     log: {
       async commit(batch, patience = 0) {
-        const pass: Pass = { acks: [], taken: new Set(), stepped: [] }
+        const pass: Pass = { acks: [], taken: new Set(), stepped: [], sent: () => undefined }
         try {
           return await write(
-            async (queries) => {
+            async (queries, sent) => {
               calls.withdraw(pass.taken)
               pass.taken.clear()
               pass.stepped = []
+              pass.sent = sent
               pass.acks = batch.acks?.() ?? []
               return await commit(queries, batch, pass)
             },
@@ -436,6 +446,14 @@ function createStore(
       await database.close()
     },
   }
+}
+
+/** A batch that is one frame; null: it is something else, or more. */
+function frameOf({ facts, hints, scoped, cursor, ...more }: Batch): Frame | null {
+  const [fact, second] = facts ?? []
+  const isAlone = second === undefined && (hints ?? []).length === 0 && scoped !== true
+  if (fact === undefined || !isAlone || Object.keys(more).length > 0 || fact.type === TURN_ENDED) return null
+  return { fact, cursor: cursor ?? null }
 }
 
 function kindOf(batch: Batch): Manner {
