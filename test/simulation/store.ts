@@ -63,7 +63,7 @@ export interface Written {
   looked(): void
   /** The answer to a COMMIT is lost; settles when it is known. Absent: a store that is here knows at once. */
   unknown?: () => Promise<void>
-  /** The same for a frame that came alone: it has failed, and nobody knows that it is stored. */
+  /** The same for a frame that came alone: the write fails, though it is stored. */
   forgotten?: (committed: Committed) => Promise<never>
 }
 

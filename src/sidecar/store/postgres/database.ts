@@ -75,8 +75,8 @@ const TIMES = {
 /** The most connections that read and write; one of them writes. */
 const CONNECTIONS = 5
 
-/** Behind a pooler nothing is prepared. */
-const PLANNED_ONCE = { plan_cache_mode: 'force_generic_plan' }
+/** Of a transaction that may concern many rows. The connection has `force_generic_plan`, unless a pooler stands between. */
+const PLANNED_EACH_TIME = { plan_cache_mode: 'auto' }
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
 const INT8 = 20
@@ -250,13 +250,16 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
   }
 }
 
-/** Connections on which only a transaction that BEGIN made may write: a statement whose BEGIN failed changes nothing there. */
+/**
+ * Connections on which only a transaction that BEGIN made may write: a statement whose BEGIN failed changes nothing there. They
+ * plan a statement once: a plan for each set of values took longer than the statement.
+ */
 const guards = new WeakMap<PoolClient, Promise<boolean>>()
 
 /** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
 async function guard(client: PoolClient): Promise<boolean> {
   const { rows } = await client.query<{ policy: string }>(
-    "SELECT current_setting('default_transaction_read_only') AS policy",
+    `SELECT current_setting('default_transaction_read_only') AS policy, set_config('plan_cache_mode', 'force_generic_plan', false)`,
   )
   if (rows[0]?.policy !== 'off') return false
   await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')
@@ -276,7 +279,7 @@ async function begin(
 ): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
   const queries = queriesOf(client, limits !== null)
-  const settings = Object.entries(limits ?? (small ? PLANNED_ONCE : {}))
+  const settings = Object.entries(limits ?? (small ? {} : PLANNED_EACH_TIME))
   const sets = settings.map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
   let isOver = false
   const give = (error?: unknown): void => {
