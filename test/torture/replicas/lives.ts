@@ -125,12 +125,16 @@ export function judgeStop(world: ReplicaWorld, replica: Replica, life: Life | nu
   diedAlone(world, replica, life)
 }
 
-/** Who could not renew its lease loses it to another process, and ends with 1. */
+/**
+ * Who could not renew its lease loses it to another process, and ends with 1. In its last milliseconds Node has no handler of
+ * signals any more: a SIGTERM that comes then ends it.
+ */
 function diedAlone(world: ReplicaWorld, replica: Replica, life: Life): void {
   const from = (life.until ?? Date.now()) - AFTERMATH
   const until = life.until ?? Date.now()
   const excused = replica.wasCutOff(from, until) || replica.wasFrozen(from, until)
-  if (excused && life.code === 1) return world.tally.add('ended by itself with 1')
+  const isStopped = life.stoppedAt !== null && life.signal === 'SIGTERM'
+  if (excused && (life.code === 1 || isStopped)) return world.tally.add('ended by itself with 1')
   world.violated(
     'exit',
     `replica ${replica.number}, life ${life.number}, ended by itself with ${life.code ?? life.signal}`,
