@@ -35,6 +35,8 @@ export interface ShardTopics {
   lost(shards: readonly number[]): void
   /** Another process committed something for this one, or a look found that it wrote. */
   woken(wake: Wake): void
+  /** A commit of this process failed for lack of an answer, and it was stored: no commit reported its facts. */
+  missed(): void
   /** The number of live processes changed: each has its share of the rate budget. */
   population(live: number): void
 }

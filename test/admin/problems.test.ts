@@ -15,6 +15,7 @@ const fullRelay: Relay = {
   cursorMoved: () => undefined,
   transient: () => undefined,
   woken: () => undefined,
+  missed: () => undefined,
   population: () => undefined,
   checkRoom() {
     throw new Problem('rate_limit_exceeded', `${READERS} streams are open`, {

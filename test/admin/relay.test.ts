@@ -66,6 +66,19 @@ test('live frames continue without a gap when a second replica joins', async () 
   expect(reader.ids).toEqual(['3', '4', '5'])
 })
 
+test('a frame arrives whose commit failed, and was stored', async () => {
+  const { base, stream, relay, store } = await open([1, 2])
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => reader.retry)
+  await stream([3])
+  await reader.has(1)
+  await store.log.commit({ facts: [frameFact('4', 's-a')], cursor: '4' })
+  relay.missed()
+  await stream([5])
+  await reader.has(3)
+  expect(reader.ids).toEqual(['3', '4', '5'])
+})
+
 test('the first live frame arrives when a second replica joined before it', async () => {
   const { base, stream, relay } = await open()
   await using reader = await EventReader.open(`${base}/v1/events`)

@@ -725,7 +725,7 @@ export class Face {
     this.#report(given, committed)
     if (this.#isUnknown) {
       this.#isUnknown = false
-      this.#shared.parts.agenda.in(0, () => this.membership.wake(), this.life)
+      this.#shared.parts.agenda.in(0, () => this.membership.missed(), this.life)
     }
     return committed
   }

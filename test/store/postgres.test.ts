@@ -144,9 +144,11 @@ describe('the commit of a single frame whose answers are lost', () => {
     await expect(store.log.commit(FRAME)).rejects.toMatchObject({ kind: 'unreachable' })
     Object.assign(wire, { onRequest: () => 'pass', onAnswer: () => 'pass' })
     const woken: Wake[] = []
-    store.shards.subscribe({ woken: (wake) => woken.push(wake) })
+    let missed = 0
+    store.shards.subscribe({ woken: (wake) => woken.push(wake), missed: () => missed++ })
     expect(await store.log.commit(FRAME)).toMatchObject({ facts: [], lanes: [] })
     expect(woken).toMatchObject([{ topics: new Set(WAKE_TOPICS) }])
+    expect(missed).toBe(1)
     expect(seqs(await read(store, await laneOf(store)))).toEqual(['1'])
     await store.log.commit({ facts: [frameFact(2)], cursor: '2' })
     expect(woken).toHaveLength(1)

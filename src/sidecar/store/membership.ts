@@ -208,8 +208,13 @@ export class Membership {
     for (const one of this.#subscribers) call(one)
   }
 
-  /** Something was stored that no commit of this process reported: all who have work must look. */
-  wake(): void {
+  /** A commit that failed may have been stored: everyone looks for what it would have reported. */
+  missed(): void {
+    this.report((to) => to.missed?.())
+    this.#wake()
+  }
+
+  #wake(): void {
     this.report((to) => to.woken?.(ALL))
   }
 
@@ -329,7 +334,7 @@ export class Membership {
     }
     if (written !== this.#written) {
       this.#written = written
-      this.wake()
+      this.#wake()
     }
     if (this.#isStopped()) return
     this.#choose()
@@ -374,7 +379,7 @@ export class Membership {
     for (const shard of chosen) if (!this.#draining.has(shard)) this.#draining.set(shard, now)
     this.#change()
     // Work that arrived for a shard while it was drained was not claimed.
-    if (taken) this.wake()
+    if (taken) this.#wake()
   }
 
   /** A drained shard is owned until its release is written, but nothing of it is claimed. */

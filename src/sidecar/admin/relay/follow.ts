@@ -4,10 +4,11 @@ import { messageOf } from '../../../std/errors.ts'
 import type { Log } from '../../../std/ports.ts'
 import type { Hub } from './hub.ts'
 
-/** Follows the log, to which other processes also write. */
+/** Follows the log, to which others also write. */
 export interface Follower {
-  /** Whether there are or were other processes. From then on, all frames are read from the log, in its order. */
+  /** Whether frames are, or were, written that no commit of this process reports. From then on, all are read from the log. */
   readonly shared: boolean
+  share(): void
   population(live: number): void
   /**
    * Publishes new frames of the log. Never rejects. The first look with readers begins at the end of the log, or after
@@ -67,15 +68,20 @@ export function createFollower(options: {
     return reading
   }
 
+  const share = (): void => {
+    if (shared) return
+    shared = true
+    // The readers have all frames up to the last one that was published without a look at the log.
+    void look(hub.lastPos === 0 ? null : hub.lastPos)
+  }
+
   return {
     get shared() {
       return shared
     },
+    share,
     population(live) {
-      if (shared || live <= 1) return
-      shared = true
-      // The readers have all frames up to the last one that was published without a look at the log.
-      void look(hub.lastPos === 0 ? null : hub.lastPos)
+      if (live > 1) share()
     },
     look,
   }

@@ -33,7 +33,7 @@ export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'rel
 export interface Relay
   extends
     Required<Pick<Subscriber, 'factsAdded' | 'cursorMoved' | 'transient'>>,
-    Pick<ShardTopics, 'woken' | 'population'> {
+    Pick<ShardTopics, 'woken' | 'missed' | 'population'> {
   /** Called before the response begins. @throws {Problem} when every slot is taken. */
   checkRoom(): void
   /** Streams into a response whose head is sent. */
@@ -90,6 +90,7 @@ export function createRelay(options: {
     woken({ topics }) {
       if (topics.has('facts') && others.shared) void others.look()
     },
+    missed: others.share,
     population: others.population,
     checkRoom() {
       if (answers.size < READERS) return

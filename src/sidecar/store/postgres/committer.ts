@@ -224,7 +224,7 @@ export class Committer {
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
     if (this.#isUnknown) {
       this.#isUnknown = false
-      this.#ownership.membership.wake()
+      this.#ownership.membership.missed()
     }
   }
 
