@@ -316,6 +316,38 @@ describe('a process that stops renewing', () => {
   })
 })
 
+it('two replicas that write hints of the same sessions never wait for each other', async () => {
+  const url = await createDatabase()
+  const [first, second] = [await replica(url), await replica(url)]
+  const admin = await adminOf(url)
+  const hint = (sessionId: string): Hint => ({
+    sessionId,
+    channel: 'webhook',
+    at: 1,
+    scope: 'turns',
+    delay: 0,
+  })
+  // Writes that are queued together share a transaction, and each has a statement of its own.
+  const write = async (store: Store, sessionIds: readonly string[]): Promise<void> => {
+    for (let time = 0; time < 50; time++)
+      await Promise.all(sessionIds.map((id) => store.log.commit({ hints: [hint(id)] })))
+  }
+  await Promise.all([write(first.store, ['a', 'b', 'c']), write(second.store, ['c', 'b', 'a'])])
+  // A session reports its deadlocks at its end, at the latest.
+  await first.store.close()
+  await second.store.close()
+  await until('the end of the sessions', async () => {
+    const others = await admin.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    )
+    return others.rows.length === 0
+  })
+  const { rows } = await admin.query<{ deadlocks: string }>(
+    'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+  )
+  expect(rows).toEqual([{ deadlocks: '0' }])
+})
+
 describe('a takeover', () => {
   it('waits for the write of the former owner that is under way', async () => {
     const url = await createDatabase()

@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../../../std/ports.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf } from '../../../std/errors.ts'
 import type { Database, Transaction } from './database.ts'
+import { lockHints } from './hints.ts'
 import { lockPositions } from './log.ts'
 import type { Ownership } from './ownership.ts'
 
@@ -15,6 +16,8 @@ export interface Manner {
   of?: 'acks' | 'facts'
   /** false: it changes few rows and adds no fact, so it waits for fewer other processes. */
   alone?: boolean
+  /** It writes rows of hints. */
+  hints?: boolean
 }
 
 /**
@@ -88,12 +91,13 @@ export class Committer {
   write<T>(
     run: Run<T>,
     effect: (result: T) => void = () => undefined,
-    { patience = 0, alone = true, of }: Manner = {},
+    { patience = 0, alone = true, hints = false, of }: Manner = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
         alone,
+        hints,
         patience,
         ...(of === undefined ? {} : { of }),
         committed(result) {
@@ -190,15 +194,14 @@ export class Committer {
       const oneByOne = async (): Promise<void> => {
         for (const write of others) await run(write)
       }
-      const fence = this.#ownership.confirm(
-        transaction,
-        writes.some(({ alone }) => alone),
-      )
+      const isAlone = writes.some(({ alone }) => alone)
+      const fence = this.#ownership.confirm(transaction, isAlone)
       number = fence.number
       // A process that adds facts locks the row of the last position before any lane, so that two never wait for each other.
       const locked =
         acks.length > 0 && others.some(({ of }) => of === 'facts') ? lockPositions(transaction) : null
-      const work = together([fence.confirmed, locked, oneByOne(), ...acks.map(run)])
+      const ordered = !isAlone && writes.some(({ hints }) => hints) ? lockHints(transaction) : null
+      const work = together([fence.confirmed, locked, ordered, oneByOne(), ...acks.map(run)])
       if (unsent > 0) {
         await work
         await this.#part.note(transaction)

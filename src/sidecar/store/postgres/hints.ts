@@ -15,6 +15,17 @@ import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import { placeOf, type Membership } from '../membership.ts'
 
+/** The lock of transactions that write hints. No other program uses this number. */
+const LOCK = 7_305_262_419
+
+/**
+ * Webhooks about sessions A and B arrive at two replicas, and each writes two hints, in two statements: A and B, B and A. Each
+ * waited for the other until the server cancelled one, after a second. So such transactions run one after the other.
+ */
+export async function lockHints(queries: Queries): Promise<void> {
+  await queries.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
+}
+
 /** The keyed work queue of sessions to read: one row for each session, for any number of hints. Claims live in memory. */
 export class Hints {
   readonly #claims: Claims<string>
@@ -39,7 +50,7 @@ export class Hints {
   }
 
   async add(queries: Queries, hints: readonly Hint[], now: number): Promise<void> {
-    // In the order of their keys, as every statement that changes several rows: no two transactions wait for each other.
+    // In the order of their keys, as every statement that changes several rows.
     const sorted = [...gather(hints, now)].toSorted(([a], [b]) => (a < b ? -1 : 1))
     const first = this.#generation + 1
     this.#generation += sorted.length

@@ -62,6 +62,7 @@ export interface Appearance {
 
 /** A write that changes few rows and adds no fact. */
 const SMALL: Manner = { alone: false }
+const OF_HINTS: Manner = { alone: false, hints: true }
 /** The most entries in quarantine; the oldest are removed first. */
 const QUARANTINED = 1000
 
@@ -320,7 +321,7 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, alone: mayAddFacts(batch), ...kindOf(batch) },
+            { patience, alone: mayAddFacts(batch), hints: batch.hints !== undefined, ...kindOf(batch) },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
@@ -353,18 +354,18 @@ function createStore(
     hints: {
       claim: (room) => ask((queries) => hints.claim(queries, room, now())),
       async retry(hint, after) {
-        await write((queries) => hints.postpone(queries, hint, now() + after), undefined, SMALL)
+        await write((queries) => hints.postpone(queries, hint, now() + after), undefined, OF_HINTS)
         hints.release(hint)
       },
       async defer(hint, after) {
-        await write((queries) => hints.defer(queries, hint, now() + after), undefined, SMALL)
+        await write((queries) => hints.defer(queries, hint, now() + after), undefined, OF_HINTS)
         hints.release(hint)
       },
       async release(hint) {
         hints.release(hint)
       },
       async finishSweep(hint) {
-        await write((queries) => hints.swept(queries, hint), undefined, SMALL)
+        await write((queries) => hints.swept(queries, hint), undefined, OF_HINTS)
         hints.release(hint)
       },
       nextDue: async () => waitUntil(await ask((queries) => hints.next(queries))),
