@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
+import { BegunAttempts } from '../../src/sidecar/store/postgres/begun.ts'
+import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
 import { it, tablesOf } from './engines.ts'
@@ -17,6 +19,29 @@ async function begunWorld() {
   const rows = () => tables.value('SELECT count(*) FROM begun')
   return { path, store, clock, lane, delivery, pos, rows }
 }
+
+// The handler answers while the database is unreachable: nothing but the outcome's transaction removes the row.
+it('a row that a commit without an answer may have written is removed with the outcome', async () => {
+  const clock = new VirtualClock()
+  const sent: string[] = []
+  const transaction = {
+    rows: async () => [],
+    change: async (text: string) => sent.push(text),
+    script: async () => undefined,
+    commit: async () => undefined,
+    rollback: async () => undefined,
+  }
+  const begun = new BegunAttempts(clock, async () => undefined)
+  const lane = { id: 1, handler: 'app', key: 'ses_1', lease: { owner: 'o', epoch: 1 } }
+  begun.begin(lane, 1, { positions: [7], shard: 0 })
+  await clock.advance(60)
+  await begun.note(transaction)
+  begun.unknown()
+  begun.end(lane)
+  await begun.settle(transaction, [{ lane, handler: 1, pos: 7 }])
+  expect(sent.map((text) => text.trim().split(' ', 1)[0])).toEqual(['INSERT', 'DELETE'])
+  begun.stop()
+})
 
 describe('an attempt that is under way', () => {
   it('is written if it takes long, and removed when its outcome is stored', async () => {

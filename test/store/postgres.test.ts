@@ -154,6 +154,22 @@ describe('the commit of a single frame whose answers are lost', () => {
     expect(woken).toHaveLength(1)
   })
 
+  it('is a failed one like any other where the server answered: nothing is looked for', async () => {
+    const url = await createDatabase()
+    const { store } = await openAt(url)
+    const admin = await adminOf(url)
+    await admin.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'full' USING ERRCODE = '53100'; END $$;
+       CREATE TRIGGER refuse BEFORE INSERT ON sidecar.facts EXECUTE FUNCTION refuse()`,
+    )
+    let missed = 0
+    store.shards.subscribe({ missed: () => missed++ })
+    await expect(store.log.commit(FRAME)).rejects.toMatchObject({ kind: 'full' })
+    await admin.query('DROP TRIGGER refuse ON sidecar.facts')
+    expect((await store.log.commit(FRAME)).facts).toHaveLength(1)
+    expect(missed).toBe(0)
+  })
+
   it('stores nothing where the server receives it after a later one', async () => {
     const wire = await Wire.to(await createDatabase())
     const { store } = await openAt(wire.url)

@@ -118,6 +118,13 @@ export class BegunAttempts implements Part {
     this.#staged = []
   }
 
+  /** The rows may be there: the transaction that stores the outcomes removes them. */
+  unknown(): void {
+    for (const [, { handler, positions }] of this.#staged)
+      for (const pos of positions) this.#written.add(keyOf(handler, pos))
+    this.#staged = []
+  }
+
   stop(): void {
     this.#timer?.cancel()
   }

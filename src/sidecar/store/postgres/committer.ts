@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../std/ports.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf } from '../../../std/errors.ts'
-import type { Database, Transaction } from './database.ts'
+import { RolledBack, type Database, type Transaction } from './database.ts'
 import { lockHints } from './hints.ts'
 import { lockPositions } from './log.ts'
 import type { Ownership } from './ownership.ts'
@@ -46,6 +46,8 @@ export interface Witness {
 export interface Part {
   note(transaction: Transaction): Promise<void>
   committed(): void
+  /** The transaction failed without an answer to its COMMIT. */
+  unknown(): void
 }
 
 /** Milliseconds between two checks whether a commit succeeded. */
@@ -66,10 +68,10 @@ export class Committer {
   #due: 'none' | 'urgent' | 'all' = 'none'
   #working: Promise<void> | null = null
   /**
-   * The answers to the statements and to COMMIT were all lost: the write has failed, and its facts may be stored with pending
+   * The answers to a statement and to COMMIT were lost: the write has failed, and its facts may be stored with pending
    * deliveries. The fence refuses it once a later transaction is committed. So that is the time to look for what it has stored.
    */
-  #isUnknown = false
+  #mayBeStored = false
   /** The timer of the least patient write. */
   #patience: { timer: Timer; until: number } | null = null
 
@@ -208,13 +210,18 @@ export class Committer {
       } else {
         const noted = this.#part.note(transaction)
         committing = transaction.commit()
+        // The error of a statement of `work` comes before those of the statements behind it, which fail because of it.
+        noted.catch(() => undefined)
         committing.catch(() => undefined)
-        await together([work, noted])
+        await work
+        await noted
       }
     } catch (error) {
       if (committing === null) await transaction.rollback()
-      else await committing.catch(() => undefined)
-      this.#isUnknown ||= committing !== null
+      else if (!(await hasAnswer(committing))) {
+        this.#mayBeStored = true
+        this.#part.unknown()
+      }
       throw error
     }
     try {
@@ -225,8 +232,8 @@ export class Committer {
     this.#part.committed()
     for (const write of writes) write.committed(results.get(write))
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
-    if (this.#isUnknown) {
-      this.#isUnknown = false
+    if (this.#mayBeStored) {
+      this.#mayBeStored = false
       this.#ownership.membership.missed()
     }
   }
@@ -243,6 +250,15 @@ export class Committer {
       }
       await new Promise<void>((resolve) => void this.#clock.after(ASKED, resolve))
     }
+  }
+}
+
+async function hasAnswer(committing: Promise<void>): Promise<boolean> {
+  try {
+    await committing
+    return true
+  } catch (error) {
+    return error instanceof StoreError && error.cause instanceof RolledBack
   }
 }
 

@@ -41,6 +41,15 @@ export interface Transaction extends Queries {
   rollback(): Promise<void>
 }
 
+/** The server answered COMMIT with ROLLBACK. */
+export class RolledBack extends Error {
+  override readonly name = 'RolledBack'
+
+  constructor() {
+    super('the server rolled back')
+  }
+}
+
 /** A connection of its own that receives the notifications of a channel. */
 export interface Listening {
   readonly ended: Promise<unknown>
@@ -327,8 +336,7 @@ async function begin(
       }
       give()
       // After a failed statement, COMMIT gives no error, and rolls back.
-      if (answer.command !== 'COMMIT')
-        throw new StoreError('unreachable', new Error('the server rolled back'))
+      if (answer.command !== 'COMMIT') throw new StoreError('unreachable', new RolledBack())
     },
     async rollback() {
       if (isOver) return
