@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { request } from 'undici'
 import { cli, start } from '../cli/process.ts'
 import { assertWhole } from '../support/oracle.ts'
+import { codeOf } from '../../src/std/errors.ts'
 import { Rig, type RigOptions } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
@@ -49,12 +50,16 @@ async function expectLost(rig: Rig, says: string): Promise<void> {
   })
   expect(body['text']).toContain('[-] store failed: ')
   expect(body['text']).toContain(says)
-  const answer = await request(String(rig.config.webhooks?.public_url), {
+  // On a busy machine it may close its port before the request arrives, which acknowledges nothing either.
+  const status = await request(String(rig.config.webhooks?.public_url), {
     method: 'POST',
     headers: { 'x-service-signature': 'a'.repeat(64), 'x-service-timestamp': String(Date.now()) },
     body: '{}',
-  })
-  expect(answer.statusCode).toBe(503)
+  }).then(
+    ({ statusCode }) => statusCode,
+    (error: unknown) => codeOf(error),
+  )
+  expect([503, 'ECONNRESET', 'ECONNREFUSED', 'UND_ERR_SOCKET']).toContain(status)
   expect(await program.ended()).toBe(1)
   const said = program.lines.filter(({ message }) => message.startsWith('store: it is lost'))
   expect(said).toHaveLength(1)
