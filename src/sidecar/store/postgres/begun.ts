@@ -110,12 +110,10 @@ export class BegunAttempts implements Part {
   }
 
   committed(): void {
-    for (const [lane, begun] of this.#staged) {
-      // Its outcome may have become known while the commit was under way: then the row is removed by the next one.
+    // Its outcome may have become known while the commit was under way: then the row is removed by the next one.
+    for (const [lane, begun] of this.#staged)
       if (this.#unwritten.get(lane) === begun) this.#unwritten.delete(lane)
-      for (const pos of begun.positions) this.#written.add(keyOf(begun.handler, pos))
-    }
-    this.#staged = []
+    this.unknown()
   }
 
   /** The rows may be there: the transaction that stores the outcomes removes them. */
