@@ -57,7 +57,7 @@ const scenariosOf = ({ facts }: Options) => [
 async function main(options: Options): Promise<number> {
   await using bench = new Workbench(options.scale)
   if (options.profile) {
-    process.stdout.write(await printProfile(bench))
+    process.stdout.write(await printProfile(bench, options.only.includes('postgres')))
     return 0
   }
   const { only, runs, facts } = options

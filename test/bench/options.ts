@@ -23,7 +23,8 @@ export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--p
   --only NAME    only what begins with NAME (may be given again): burst, memory, webhooks, emulator, ...
   --runs N       repetitions, ${RUNS} by default
   --json         every figure of every repetition
-  --profile      instead: one burst with the sidecar under --cpu-prof, and where its time went
+  --profile      instead: one burst with the sidecar under --cpu-prof, and where its time went; with --only postgres,
+                 one whose store is a database
   --scale PART   send a part of what is due, to try the bench itself; such figures say little
   --facts N      size of the store of "grown", ${FACTS} by default. It is built once, below data/, and kept; without
                  --only grown the row is left out where there is none. Also of the database of "postgres, grown",

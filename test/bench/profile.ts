@@ -3,6 +3,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
+import { Databases } from './databases.ts'
 import { burstOnce } from './scenario/burst.ts'
 import type { Workbench } from './workbench.ts'
 
@@ -29,11 +30,12 @@ const Profile = Type.Object({
 type Profile = Type.Static<typeof Profile>
 type Node = Profile['nodes'][number]
 
-/** One burst with the sidecar under `--cpu-prof`: functions and files by time. */
-export async function printProfile(bench: Workbench): Promise<string> {
+/** One burst with the sidecar under `--cpu-prof`: functions and files by time. `isShared`: its store is a database. */
+export async function printProfile(bench: Workbench, isShared: boolean): Promise<string> {
   const folder = bench.folder()
   const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${INTERVAL}`]
-  const { from, to, callbacks, commits, committing } = await burstOnce(bench, nodeOptions)
+  const store = isShared ? await (await Databases.start(bench)).create() : null
+  const { from, to, callbacks, commits, committing } = await burstOnce(bench, nodeOptions, store)
   const file = readdirSync(folder).find((name) => name.endsWith('.cpuprofile'))
   if (file === undefined) throw new Error('no profile was written')
   const profile = Value.Parse(Profile, JSON.parse(readFileSync(path.join(folder, file), 'utf8')))

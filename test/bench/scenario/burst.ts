@@ -95,12 +95,16 @@ export interface Burst {
   committing: number
 }
 
-/** One burst through a sidecar that was started with `nodeOptions`. */
-export async function burstOnce(bench: Bench, nodeOptions: readonly string[]): Promise<Burst> {
+/** One burst through a sidecar that was started with `nodeOptions`. `store`: a database's URL; null: a file. */
+export async function burstOnce(
+  bench: Bench,
+  nodeOptions: readonly string[],
+  store: string | null,
+): Promise<Burst> {
   const stage = await Stage.open(bench)
   const callbacks = bench.scaled(FRAMES)
   await stage.load(callbacks)
-  await using subject = await stage.startSubject('now', { nodeOptions })
+  await using subject = await stage.startSubject('now', { nodeOptions, ...(store === null ? {} : { store }) })
   const span = await sendBurst(stage)
   const commits = await subject.metric('store_commit_duration_seconds_count')
   const committing = await subject.metric('store_commit_duration_seconds_sum')
