@@ -14,6 +14,7 @@ import {
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
 import { freePort } from './listen.ts'
@@ -30,6 +31,7 @@ export class PostgresServer {
   readonly #settings: readonly string[]
   readonly port: number
   #child: ChildProcess | null = null
+  #deadlocks = 0
 
   private constructor(port: number, settings: readonly string[], folder: string) {
     this.port = port
@@ -67,6 +69,11 @@ export class PostgresServer {
     return path.join(this.#programs, 'bin', name)
   }
 
+  /** Since the first start, by its log: its own counter begins anew after a crash. */
+  get deadlocks(): number {
+    return this.#deadlocks
+  }
+
   url(database = 'postgres'): string {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`
   }
@@ -96,7 +103,11 @@ export class PostgresServer {
     })
     this.#child = child
     let said = ''
-    child.stderr?.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4000)))
+    const lines = createInterface({ input: child.stderr })
+    lines.on('line', (line) => {
+      said = `${said}${line}\n`.slice(-4000)
+      if (line.includes('ERROR:  deadlock detected')) this.#deadlocks++
+    })
     for (;;) {
       if (child.exitCode !== null) throw new Error(`postgres ended: ${said}`)
       const client = new Client({ connectionString: this.url() })

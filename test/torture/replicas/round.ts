@@ -29,7 +29,7 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
     await rage(world, storm)
     await startAfresh(world)
     const verdict = await judge(world, CALM)
-    faults = [...verdict.faults, ...owned(world)]
+    faults = [...verdict.faults, ...owned(world), ...deadlocks(world)]
     const { sidecar } = world
     const life = await sidecar.stop()
     if (life?.code !== 0)
@@ -67,6 +67,13 @@ async function rage(world: ReplicaWorld, { kills, ms, ...pace }: ReplicaStorm): 
 
 function killsIn({ tally }: ReplicaWorld): number {
   return tally.sum('killed by SIGKILL')
+}
+
+/** Replicas that wait for each other in the database hold all their writes for a second (`deadlock_timeout`). */
+function deadlocks({ postgres: { deadlocks: count } }: ReplicaWorld): Fault[] {
+  return count === 0
+    ? []
+    : [{ invariant: 'deadlock', message: `PostgreSQL ended ${count} deadlocks between replicas` }]
 }
 
 /** What the others left is done by a process that never saw it. */
