@@ -55,7 +55,7 @@ const scenariosOf = ({ facts }: Options) => [
 ]
 
 async function main(options: Options): Promise<number> {
-  await using bench = new Workbench(options.scale)
+  await using bench = new Workbench(options.scale, options.settings)
   if (options.profile) {
     process.stdout.write(await printProfile(bench, options.only.includes('postgres')))
     return 0

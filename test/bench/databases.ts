@@ -1,7 +1,7 @@
 import { administer, PostgresServer } from '../support/postgres.ts'
 import type { Bench } from './scenario.ts'
 
-/** A server with the durability of its defaults, and an empty database of it for each run. */
+/** A server with its defaults, also for durability, if the bench has no settings; and an empty database of it for each run. */
 export class Databases implements AsyncDisposable {
   readonly #server: PostgresServer
   #count = 0
@@ -11,7 +11,7 @@ export class Databases implements AsyncDisposable {
   }
 
   static async start(bench: Bench): Promise<Databases> {
-    return bench.use(new Databases(await PostgresServer.start([])))
+    return bench.use(new Databases(await PostgresServer.start(bench.settings)))
   }
 
   async create(): Promise<string> {

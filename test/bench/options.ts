@@ -14,6 +14,8 @@ export interface Options {
   profile: boolean
   /** Of the store that `grown` and `postgres, grown` fill first. */
   facts: number
+  /** Of PostgreSQL, `name=value`. */
+  settings: string[]
   /** A part of what is sent, for trying the bench itself. */
   scale: number
 }
@@ -29,6 +31,8 @@ export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--p
   --facts N      size of the store of "grown", ${FACTS} by default. It is built once, below data/, and kept; without
                  --only grown the row is left out where there is none. Also of the database of "postgres, grown",
                  which is filled each time, and measured with --only "postgres, grown" alone
+  --setting NAME=VALUE
+                 of the PostgreSQL that it starts (may be given again), as --setting shared_buffers=1GB
 `
 
 /** @throws {TypeError} on what is no option. */
@@ -42,6 +46,7 @@ export function readOptions(args: readonly string[]): Options {
       profile: { type: 'boolean', default: false },
       scale: { type: 'string', default: '1' },
       facts: { type: 'string', default: String(FACTS) },
+      setting: { type: 'string', multiple: true, default: [] },
     },
   })
   const scale = Number(values.scale)
@@ -53,5 +58,6 @@ export function readOptions(args: readonly string[]): Options {
     profile: values.profile,
     scale,
     facts: wholeNumber('facts', values.facts),
+    settings: values.setting,
   }
 }

@@ -14,6 +14,8 @@ export interface Contest {
 }
 
 export interface Bench {
+  /** Settings of PostgreSQL, `name=value`, in place of its defaults. */
+  readonly settings: readonly string[]
   /** A new folder on the disk that is measured. */
   folder(): string
   /** How many of `count` to send: all, or fewer while the bench itself is tried. */

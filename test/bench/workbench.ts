@@ -8,12 +8,14 @@ export const DATA = path.join(import.meta.dirname, '../../data')
 /** Folders and processes of the bench; all are gone when it is disposed of. */
 export class Workbench implements Bench, AsyncDisposable {
   readonly root: string
+  readonly settings: readonly string[]
   readonly #scale: number
   #stack = new AsyncDisposableStack()
   #folders = 0
 
-  constructor(scale: number) {
+  constructor(scale: number, settings: readonly string[] = []) {
     this.#scale = scale
+    this.settings = settings
     mkdirSync(DATA, { recursive: true })
     this.root = mkdtempSync(path.join(DATA, 'bench-'))
     // Children end when their channel to us closes; what is left is the files.

@@ -84,7 +84,7 @@ const TIMES = {
 /** The most connections that read and write; one of them writes. */
 const CONNECTIONS = 5
 
-/** Of a transaction that may concern many rows. The connection has `force_generic_plan`, unless a pooler stands between. */
+/** A transaction that may concern many rows has this setting. The connection has `force_generic_plan`, unless a pooler stands between. */
 const PLANNED_EACH_TIME = { plan_cache_mode: 'auto' }
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */

@@ -29,16 +29,16 @@ export const checkpoints = {
   /** Moves the cursor of the stream. It never moves back. */
   async advance(queries: Queries, cursor: string): Promise<void> {
     await queries.change(
-      `INSERT INTO sidecar.checkpoints AS c (name, value) VALUES ('stream', $1) ${forward(2)}`,
+      `INSERT INTO sidecar.checkpoints AS c (name, value) VALUES ('stream', $1) ${onlyForward(2)}`,
       [cursor, wholeOf(cursor)],
     )
   },
 }
 
-/** A cursor that is no number cannot be compared: the newest wins. `whole`: the number of the parameter with `wholeOf`. */
-function forward(whole: number): string {
+/** A cursor that is no number cannot be compared: the newest wins. `parameter`: which one has the result of `wholeOf`. */
+function onlyForward(parameter: number): string {
   return `ON CONFLICT (name) DO UPDATE SET value = excluded.value
-    WHERE $${whole}::numeric IS NULL OR c.value IS NULL OR c.value !~ '^[0-9]{1,40}$' OR c.value::numeric < $${whole}::numeric`
+    WHERE $${parameter}::numeric IS NULL OR c.value IS NULL OR c.value !~ '^[0-9]{1,40}$' OR c.value::numeric < $${parameter}::numeric`
 }
 
 function wholeOf(cursor: string | null): string | null {
@@ -94,7 +94,8 @@ export interface Frame {
   cursor: string | null
 }
 
-interface One extends Frame {
+/** A fact, with the lanes that get it. */
+interface PlacedFact extends Frame {
   /** See `numberOf`. */
   number: string | null
   lanes: SessionLanes
@@ -131,7 +132,7 @@ const ADD_ONE = `
   RETURNING pos),
   extended AS (INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
   SELECT handler, $17, $18::smallint, 1, added.pos, 0 FROM added, unnest($16::int[]) WITH ORDINALITY AS h(handler, nth) ORDER BY nth ${EXTEND}),
-  moved AS (INSERT INTO sidecar.checkpoints AS c (name, value) SELECT 'stream', $19::text WHERE $19::text IS NOT NULL ${forward(20)})
+  moved AS (INSERT INTO sidecar.checkpoints AS c (name, value) SELECT 'stream', $19::text WHERE $19::text IS NOT NULL ${onlyForward(20)})
   SELECT added.pos, extended.id, extended.handler, extended.key, extended.pending FROM added LEFT JOIN extended ON true`
 
 /**
@@ -221,7 +222,7 @@ export class Facts {
     await this.#added(queries, added, extended, into)
   }
 
-  async #addOne(queries: Queries, { fact, number, lanes, cursor }: One, into: Committed): Promise<void> {
+  async #addOne(queries: Queries, { fact, number, lanes, cursor }: PlacedFact, into: Committed): Promise<void> {
     const { id, type, sessionId, turnId, at, family, seq, body, subject, seen } = fact
     const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(ADD_ONE, [
       id,

@@ -74,8 +74,8 @@ export async function endLeases(queries: Queries, isGone: (process: string) => b
     )
 }
 
-/** The number of a transaction, and the answer of the fence to it. */
-interface Numbered {
+/** A transaction at the fence: its number, and the answer. */
+interface Passage {
   number: number
   confirmed: Promise<void>
 }
@@ -187,7 +187,7 @@ export class Ownership implements LeaseTable {
    * the same time.
    * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
-  confirm(transaction: Transaction, alone: boolean): Numbered {
+  confirm(transaction: Transaction, alone: boolean): Passage {
     const { refusal } = this.membership
     if (refusal !== null) throw refusal
     const number = ++this.#number
