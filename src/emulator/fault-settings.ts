@@ -97,7 +97,9 @@ export const faultsSchema = Type.Object(
       Type.Array(Type.String(), { description: 'Names of unreachable MCP servers.' }),
     ),
     refuse_openings: times('Fail this many creations with an opening message at that message.'),
-    fail_cleanups: times('Do not delete this many of these sessions, and name them in the error.'),
+    fail_cleanups: times(
+      'After a refused opening (`refuse_openings`), do not delete this many sessions, and name them in the error.',
+    ),
     fail_provisioning: times('Provision no workspace for this many runs that need one: they cannot start.'),
     fail_recoveries: times('Lose this many paused workspaces when they are resumed.'),
     fail_seeds: times('Fail the writing of this many seeded files.'),

@@ -28,9 +28,10 @@ interface Finding {
 async function findings(
   lines: readonly string[],
   baseUrl = emulator.baseUrl,
+  token = emulator.token,
 ): Promise<{ code: number | null; found: Finding[]; of: (subject: string) => Finding | undefined }> {
   const folder = await folderWith({
-    'sidecar.yaml': [`service: { base_url: "${baseUrl}", token: ${emulator.token} }`, ...lines].join('\n'),
+    'sidecar.yaml': [`service: { base_url: "${baseUrl}", token: ${token} }`, ...lines].join('\n'),
   })
   const env = { SIDECAR_ADMIN__LISTEN: '127.0.0.1:0', SIDECAR_STORE__URL: `sqlite:${folder}/sidecar.db` }
   const overridden = Object.fromEntries(
@@ -111,6 +112,23 @@ describe('check', () => {
     expect(blind.of('scopes')).toMatchObject({
       state: 'warn',
       message: 'artifacts:read is missing: turn.settled has no list of artifacts',
+    })
+  })
+
+  test('names the scope that a token lacks for webhooks', async () => {
+    const { token } = emulator.mintToken(['artifacts:read'])
+    const { code, of } = await findings(
+      ['webhooks: { enabled: true, listen: "127.0.0.1:0", public_url: "https://app.example.com/webhooks" }'],
+      emulator.baseUrl,
+      token,
+    )
+    expect(code).toBe(1)
+    expect(of('webhooks')).toEqual({
+      subject: 'webhooks',
+      state: 'fail',
+      message:
+        'the list of subscriptions answered 403: this needs the scope sessions:read, which the token does not have',
+      fix: 'create a token that also has this scope',
     })
   })
 

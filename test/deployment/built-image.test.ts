@@ -106,6 +106,11 @@ describe.skipIf(!canBuild)('the built image', () => {
     await ready(container, port)
     const env = { SIDECAR_ADMIN__LISTEN: `127.0.0.1:${port}` }
     expect(await start({ mounts, env, command: healthCheck() }).ended).toBe(0)
+    const operator = start({
+      mounts,
+      command: ['session-sidecar', 'status', '-c', '/etc/sidecar/sidecar.yaml'],
+    })
+    expect([await operator.ended, operator.output()]).toEqual([0, expect.stringContaining('stream')])
     await rig.client.start('say Hello')
     await rig.event('turn.settled')
     expect((await lstat(path.join(data, 'sidecar.db'))).uid).toBe(65532)

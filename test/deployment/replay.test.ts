@@ -25,6 +25,7 @@ test.skipIf(!wanted)(
       const app = path.join(await replay(folder), 'app')
       expect((await readdir(app)).sort()).toEqual([
         'LICENSE',
+        'bin',
         'config',
         'data',
         'dist',

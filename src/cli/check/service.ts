@@ -87,10 +87,14 @@ function skewFinding({ webhooks }: Config, skew: number | null): Finding {
 function subscriptionFinding({ status, body, fault }: Answer, url: string): Finding {
   if (fault !== null) return fail('webhooks', `the subscriptions cannot be read: ${fault}`, 'try again')
   if (status !== 200) {
+    const error = isObject(body['error']) ? stringOf(body['error']['message']) : null
+    const reason = error === null ? '' : `: ${error}`
     return fail(
       'webhooks',
-      `the list of subscriptions answered ${status}`,
-      'create a token that may manage webhooks',
+      `the list of subscriptions answered ${status}${reason}`,
+      status === 403
+        ? 'create a token that also has this scope'
+        : 'try again, or ask the operators of the service',
     )
   }
   const ours = (Array.isArray(body['data']) ? body['data'] : [])

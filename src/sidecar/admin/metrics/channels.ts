@@ -42,10 +42,14 @@ export function channelMetrics(meter: Meter) {
   meter.gauge('stream_last_event_timestamp_seconds', 'When the last frame came.', () =>
     secondsOf(lastFrameAt),
   )
-  meter.gauge('stream_seq', 'The last persisted frame that we stored.', () =>
+  meter.gauge('stream_seq', 'The last frame that the sidecar stored.', () =>
     seq === null ? null : Number(seq),
   )
-  meter.gauge('webhook_subscription_active', '1 while the service sends us webhooks.', () => active)
+  meter.gauge(
+    'webhook_subscription_active',
+    '1 while the service sends webhooks to the sidecar.',
+    () => active,
+  )
 
   return {
     channel(channel, status) {

@@ -46,9 +46,13 @@ export const webhooks = section(
       default: [],
     }),
     secrets_file: secretFile('the secrets, one a line'),
-    tolerance: duration('How far a delivery’s timestamp may be from our clock.', ['1s', '1h'], {
-      default: '5m',
-    }),
+    tolerance: duration(
+      'How far the timestamp of a webhook may be from the clock of this machine.',
+      ['1s', '1h'],
+      {
+        default: '5m',
+      },
+    ),
   },
   { description: 'Webhooks from the service.', default: {} },
 )
@@ -56,9 +60,13 @@ export const webhooks = section(
 export const polling = section(
   {
     enabled: flag('Poll the service.', true),
-    interval: duration('Interval between reads of sessions that are not idle.', ['100ms', '1d'], {
-      default: '30s',
-    }),
+    interval: duration(
+      'Interval at which the sidecar lists sessions, and reads those that are new, changed or not idle.',
+      ['100ms', '1d'],
+      {
+        default: '30s',
+      },
+    ),
     sweep: duration('Interval between reads of all sessions.', ['1s', '7d'], { default: '15m' }),
   },
   { description: 'Polling: periodic reads of the resources.', default: {} },

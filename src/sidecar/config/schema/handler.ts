@@ -25,7 +25,8 @@ export const handler = section(
       },
     ),
     format: Type.Union([Type.Literal('standard'), Type.Literal('cloudevents')], {
-      description: 'Form of the body: ours, or CloudEvents 1.0 structured JSON.',
+      description:
+        'Form of the body: `standard`, the sidecar’s own JSON, or CloudEvents 1.0 structured JSON.',
       default: 'standard',
     }),
     ordered: flag('Per session: one at a time, in order.', true),

@@ -14,9 +14,13 @@ export const store = section(
       examples: ['${DATABASE_PASSWORD}'],
     }),
     password_file: secretFile('the password of the database'),
-    retention: duration('Delivered facts older than this are pruned; undelivered never.', ['1m', '3650d'], {
-      default: '7d',
-    }),
+    retention: duration(
+      'Facts older than this are removed, except those with a pending or dead delivery.',
+      ['1m', '3650d'],
+      {
+        default: '7d',
+      },
+    ),
   },
   { description: 'Where facts, deliveries and calls are stored.', default: {} },
 )

@@ -53,11 +53,11 @@ export const retry = (attempts: number, base: string, max: string, description: 
         default: attempts,
       }),
       base: duration(
-        'Ceiling of the wait before the second attempt; it doubles with each one.',
+        'The wait before the second attempt is random, from 0 to this. The upper bound doubles with each attempt.',
         ['1ms', '1h'],
         { default: base },
       ),
-      max: duration('Highest ceiling of a wait.', ['1ms', '7d'], { default: max }),
+      max: duration('Largest upper bound of a wait.', ['1ms', '7d'], { default: max }),
     },
     { description, default: {} },
   )

@@ -18,7 +18,7 @@ export const target = (kind: 'handler' | 'tool', example: string) => ({
     }),
   ),
   secret: secret(
-    'Standard Webhooks secret that signs our requests. Without one they are unsigned; off loopback this causes a warning.',
+    'Standard Webhooks secret that signs the requests. Without one they are unsigned; off loopback this causes a warning.',
     { format: 'callback-secret', examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
   ),
   secret_file: secretFile('the secret'),

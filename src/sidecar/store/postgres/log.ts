@@ -222,7 +222,11 @@ export class Facts {
     await this.#added(queries, added, extended, into)
   }
 
-  async #addOne(queries: Queries, { fact, number, lanes, cursor }: PlacedFact, into: Committed): Promise<void> {
+  async #addOne(
+    queries: Queries,
+    { fact, number, lanes, cursor }: PlacedFact,
+    into: Committed,
+  ): Promise<void> {
     const { id, type, sessionId, turnId, at, family, seq, body, subject, seen } = fact
     const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(ADD_ONE, [
       id,
