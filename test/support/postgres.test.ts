@@ -1,17 +1,16 @@
 import { Client } from 'pg'
 import { expect, test } from 'vitest'
 import { PostgresServer } from './postgres.ts'
-import { until } from './until.ts'
 
 test('a deadlock counts, also one before the server is killed', async () => {
   const server = await PostgresServer.start(['fsync=off', 'deadlock_timeout=10ms'])
   try {
     await deadlock(server)
-    await until('the count', () => server.deadlocks === 1)
+    await expect.poll(() => server.deadlocks).toBe(1)
     await server.kill()
     await server.run()
     await deadlock(server)
-    await until('the count', () => server.deadlocks === 2)
+    await expect.poll(() => server.deadlocks).toBe(2)
   } finally {
     await server.stop()
   }
