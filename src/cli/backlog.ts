@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { numberOf } from '../std/json.ts'
 import type { AdminClient } from './admin-client.ts'
 import { field } from './reply.ts'
+import { onSignals } from './signals.ts'
 import type { Terminal } from './terminal.ts'
 import { count } from './text.ts'
 
@@ -22,12 +23,11 @@ export async function waitForBacklog(
   terminal: Terminal,
 ): Promise<number> {
   const stop = new AbortController()
-  const interrupt = (): void => stop.abort()
-  process.once('SIGINT', interrupt)
+  const offSignals = onSignals({ first: () => stop.abort(), second: () => process.exit(1) })
   try {
     return await watch(client, handler, terminal, stop.signal)
   } finally {
-    process.removeListener('SIGINT', interrupt)
+    offSignals()
   }
 }
 

@@ -1,18 +1,38 @@
 import closeWithGrace from 'close-with-grace'
 import { reportFailure } from './failure.ts'
+import { LEFT_OUT, onSignals } from './signals.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Milliseconds: longer than a sidecar waits for requests under way when it stops. */
+/** Milliseconds: longer than a sidecar waits for requests under way when it stops. Kubernetes kills after thirty seconds. */
 const GRACE = 25_000
 
 /**
- * Releases what a command holds: at its end, on Ctrl-C or SIGTERM, and on an error that nothing caught. The error is reported.
- * A second signal, or the end of the grace period, ends the process at once.
+ * Calls `close` on Ctrl-C or SIGTERM, and on an error that nothing caught, which is reported; then the process ends. A second
+ * signal, or the end of the grace period, ends the process at once. @returns what ends this.
  */
-export function closeAtEnd(stack: AsyncDisposableStack, terminal: Terminal): void {
-  const closing = closeWithGrace({ delay: GRACE, logger: false }, async ({ err }) => {
-    if (err !== undefined) reportFailure(err, terminal)
-    await stack.disposeAsync()
+export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) => Promise<void>): () => void {
+  const say = (text: unknown): void => terminal.err(`${String(text)}\n`)
+  const closing = closeWithGrace(
+    { delay: GRACE, logger: { error: say }, skip: LEFT_OUT },
+    async ({ err }) => {
+      if (err !== undefined) reportFailure(err, terminal)
+      await close(err === undefined)
+    },
+  )
+  const offSignals = onSignals({
+    first: () => void closing.close(),
+    second(signal) {
+      say(`second ${signal}, exiting`)
+      process.exit(1)
+    },
   })
-  stack.defer(() => closing.uninstall())
+  return () => {
+    closing.uninstall()
+    offSignals()
+  }
+}
+
+/** Releases what a command holds, as `closeOnSignal`, and at its end. */
+export function closeAtEnd(stack: AsyncDisposableStack, terminal: Terminal): void {
+  stack.defer(closeOnSignal(terminal, () => stack.disposeAsync()))
 }

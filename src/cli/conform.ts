@@ -7,6 +7,7 @@ import { messageOf, OperatorError } from '../std/errors.ts'
 import { createHttp } from '../system/http.ts'
 import { countStates, renderReport } from './conform/render.ts'
 import type { Context } from './context.ts'
+import { onSignals } from './signals.ts'
 import { jsonLine } from './terminal.ts'
 
 interface ConformOptions {
@@ -31,15 +32,14 @@ const MAX_TOKEN_FILE = 64 * 1024
 
 /**
  * Tries the rules of the interface on a deployment. The first SIGINT or SIGTERM ends the run, and
- * its resources are removed.
+ * its resources are removed. A second one leaves them.
  */
 export async function conform({ terminal }: Context, options: ConformOptions): Promise<number> {
   const baseUrl = addressOf(options.baseUrl, '--base-url')
   const only = options.only === undefined ? undefined : chosen(options.only)
   const token = await readToken(options.tokenFile)
   const interrupted = new AbortController()
-  const interrupt = (): void => interrupted.abort()
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
+  const offSignals = onSignals({ first: () => interrupted.abort(), second: () => process.exit(1) })
   const http = createHttp()
   const webhook = options.write === true ? await receive(baseUrl, options) : null
   try {
@@ -62,7 +62,7 @@ export async function conform({ terminal }: Context, options: ConformOptions): P
     )
     return fine(report) ? 0 : 1
   } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+    offSignals()
     await Promise.all([http.close(), webhook?.receiver.close()])
   }
 }

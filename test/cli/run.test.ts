@@ -148,6 +148,29 @@ describe('run', () => {
     hanging.close()
   })
 
+  test('counts a signal once that comes twice, as Ctrl-C on npm start does', async () => {
+    let asked = 0
+    const slow = createServer((_request, response) => {
+      asked += 1
+      setTimeout(() => response.writeHead(204).end(), 1500)
+    }).listen(0, '127.0.0.1')
+    await once(slow, 'listening')
+    const { port } = slow.address() as AddressInfo
+    const one = run(
+      await configured(
+        `stream: { start_from: beginning }\nhandlers: [{ name: app, url: "http://127.0.0.1:${port}/" }]`,
+      ),
+    )
+    await createSession()
+    await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
+    one.process.kill('SIGINT')
+    const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
+    await expect.poll(() => readiness(admin)).not.toBe(200)
+    one.process.kill('SIGINT')
+    expect(await one.ended).toMatchObject({ code: 0 })
+    slow.close()
+  })
+
   test('is never without a listener between two signals, when the system would end it', async () => {
     const hook = `process.on('removeListener', (event) => {
       if (event === 'SIGTERM' && process.listenerCount('SIGTERM') === 0) process.stderr.write('no listener\\n')
