@@ -124,11 +124,12 @@ describe('dev --forward-to', () => {
       })
       return `${stdout.toString()}${stderr.toString()}`.trim()
     }
-    const verifying = (
-      headers: string,
-    ): string => `const request = { headers: ${headers} }, body = (await import('node:fs')).readFileSync('body')
-      ${line('Node')}
-      console.log(genuine)`
+    const verifying = (headers: string): string => `import { readFileSync } from 'node:fs'
+      function handle(request, body) {
+        ${line('Node')}
+        return genuine
+      }
+      console.log(handle({ headers: ${headers} }, readFileSync('body')))`
     const headers = JSON.stringify(first.headers)
     const node = verifying(headers)
     const other = `whsec_${Buffer.alloc(32).toString('base64')}`
@@ -141,7 +142,18 @@ describe('dev --forward-to', () => {
     expect(outcome(process.execPath, ['--input-type=module', '-e', ofCall], secret)).toBe('true')
     await writeFile(path.join(folder, 'body'), first.body)
     if (spawnSync('python3', ['--version']).status !== 0) return
-    const python = `headers = ${headers}\nbody = open('body', 'rb').read()\n${line('Python')}\nprint(genuine)`
+    const signed = {
+      ...first.headers,
+      'webhook-signature': `v1,AAAA ${String(first.headers['webhook-signature'])}`,
+    }
+    expect(
+      outcome(process.execPath, ['--input-type=module', '-e', verifying(JSON.stringify(signed))], secret),
+    ).toBe('true')
+    const inPython = (given: object): string =>
+      `def handle(headers, body):\n  ${line('Python')}\n  return genuine\nprint(handle(${JSON.stringify(given)}, open('body', 'rb').read()))`
+    const python = inPython(first.headers)
+    expect(outcome('python3', ['-c', inPython(signed)], secret)).toBe('True')
+    expect(outcome('python3', ['-c', inPython({})], secret)).toBe('False')
     expect(outcome('python3', ['-c', python], secret)).toBe('True')
     expect(outcome('python3', ['-c', python], other)).toBe('False')
   })

@@ -95,11 +95,11 @@ function isAccepted(record: CallbackDone | RunFailed): boolean {
   return outcome === 'delivered' || outcome === 'deferred'
 }
 
-/** The line that verifies a callback or a function call, to paste into an app. */
+/** The line that verifies a callback or a function call, to paste into a request handler. */
 const VERIFY = {
-  node: "import { createHmac, timingSafeEqual } from 'node:crypto'; const { headers } = request, given = Buffer.from(headers['webhook-signature'] ?? ''), right = Buffer.from('v1,' + createHmac('sha256', Buffer.from(process.env.CALLBACK_SECRET.slice(6), 'base64')).update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`).update(body).digest('base64')), genuine = given.length === right.length && timingSafeEqual(given, right)",
+  node: "const { createHmac, timingSafeEqual } = process.getBuiltinModule('node:crypto'), { headers } = request, right = Buffer.from('v1,' + createHmac('sha256', Buffer.from(process.env.CALLBACK_SECRET.slice(6), 'base64')).update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`).update(body).digest('base64')), genuine = (headers['webhook-signature'] ?? '').split(' ').map((one) => Buffer.from(one)).some((one) => one.length === right.length && timingSafeEqual(one, right))",
   python:
-    'import base64, hmac, os; genuine = hmac.compare_digest("v1," + base64.b64encode(hmac.digest(base64.b64decode(os.environ["CALLBACK_SECRET"][6:]), f"{headers[\'webhook-id\']}.{headers[\'webhook-timestamp\']}.".encode() + body, "sha256")).decode(), headers["webhook-signature"])',
+    'import base64, hmac, os; right = b"v1," + base64.b64encode(hmac.digest(base64.b64decode(os.environ["CALLBACK_SECRET"][6:]), f"{headers.get(\'webhook-id\')}.{headers.get(\'webhook-timestamp\')}.".encode() + body, "sha256")); genuine = any(hmac.compare_digest(right, one.encode()) for one in (headers.get("webhook-signature") or "").split())',
 }
 
 function startText(
@@ -126,7 +126,7 @@ function startText(
     ),
     `\n  Requests are signed with the secret in ${app.secretFile}, the same in every run:\n`,
     `    export CALLBACK_SECRET=${app.secret}\n`,
-    `  The first line of your app verifies a request; ${paint('bold', 'body')} is the raw body:\n`,
+    `  Begin your request handler with this line. It sets ${paint('bold', 'genuine')}; ${paint('bold', 'body')} is the raw body:\n`,
     `    ${paint('dim', '# Node')}\n    ${VERIFY.node}\n    ${paint('dim', '# Python')}\n    ${VERIFY.python}\n`,
     ...hints.map((hint) => `  ${hint}\n`),
   ].join('')
