@@ -380,6 +380,26 @@ admin: { listen: "0.0.0.0:8481" }
   })
 
   test.each([
+    ['the value', 'secret: c2hvcnQ', {}],
+    ['its file', 'secret_file: key', { key: 'c2hvcnQ\n' }],
+  ])('refuse a secret without its prefix, in %s', async (_, setting, files) => {
+    const text = `service: { base_url: "https://a.b", token: svc_pat_1 }\nhandlers: [{ name: a, url: "http://[::1]:1/", ${setting} }]`
+    await expect(load(text, {}, files)).rejects.toThrow(
+      'must be a Standard Webhooks secret: "whsec_" followed by base64',
+    )
+  })
+
+  test('name a handler whose secret can be guessed', async () => {
+    const secretOf = (bytes: number): string => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`
+    const { warnings } = await load(`service: { base_url: "https://a.b", token: svc_pat_1 }
+handlers:
+  - { name: a, url: "http://[::1]:1/", secret: ${secretOf(23)} }
+  - { name: b, url: "http://[::1]:1/", secret: ${secretOf(24)} }`)
+    expect(warnings).toMatchObject([{ line: 3, path: 'handlers[0]' }])
+    expect(warnings.map(renderFault).join()).toContain('has a secret of fewer than 24 bytes')
+  })
+
+  test.each([
     ['the value', 'token', 'admin: { token: fifteen-charact }', {}],
     ['its file', 'token_file', 'admin: { token_file: short }', { short: 'fifteen-charact\n' }],
   ])('name an admin token that can be guessed, in %s, without showing it', async (_, key, section, files) => {

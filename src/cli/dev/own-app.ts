@@ -6,7 +6,7 @@ import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import { ANY_FUNCTION } from '../../core/tool.ts'
 import { codeOf, messageOf, OperatorError } from '../../std/errors.ts'
 import { createFolder, PRIVATE } from '../../std/folder.ts'
-import { callbackKey } from '../../std/signature.ts'
+import { isCallbackSecret } from '../../std/signature.ts'
 import type { Context } from '../context.ts'
 
 export interface ForwardOptions {
@@ -67,7 +67,8 @@ async function keepSecret(file: string): Promise<string> {
   }
   try {
     const secret = (await readFile(file, 'utf8')).trim()
-    callbackKey(secret)
+    if (!isCallbackSecret(secret))
+      throw new Error('a Standard Webhooks secret is "whsec_" followed by base64')
     return secret
   } catch (error) {
     throw unusable(file, error)

@@ -1,4 +1,4 @@
-import { callbackKey } from '../../std/signature.ts'
+import { isCallbackSecret } from '../../std/signature.ts'
 import { isLoopback, parseListen } from './listen.ts'
 
 /** The fault of a value, in words that follow the key's name; null for a valid value. */
@@ -39,14 +39,8 @@ export const checks: Record<string, Check> = {
       ? null
       : 'must be one word of printable ASCII, without spaces or line breaks',
 
-  'callback-secret': (value) => {
-    try {
-      callbackKey(value)
-      return null
-    } catch {
-      return 'must be a Standard Webhooks secret: "whsec_" followed by base64'
-    }
-  },
+  'callback-secret': (value) =>
+    isCallbackSecret(value) ? null : 'must be a Standard Webhooks secret: "whsec_" followed by base64',
 
   'date-or-time': (value) =>
     /^\d{4}-\d{2}-\d{2}(T[0-9:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(value) && !Number.isNaN(Date.parse(value))

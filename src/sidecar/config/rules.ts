@@ -1,5 +1,6 @@
 import { doubtAbout } from '../../core/event-type.ts'
 import { isObject, type Json, type JsonObject } from '../../std/json.ts'
+import { callbackKey } from '../../std/signature.ts'
 import type { Config } from './config.ts'
 import { cautionsOf } from './database.ts'
 import { isLoopback, parseListen } from './listen.ts'
@@ -87,13 +88,15 @@ function oneOfTwo(section: JsonObject, key: string, path: (string | number)[], b
   }
 }
 
+/** The Standard Webhooks specification asks for keys of 24 to 64 bytes. */
+const KEY = 24
 /** An admin token with this many random characters cannot be guessed. */
 const ADMIN_TOKEN = 16
 
 /** Warnings about allowed but unsafe settings. `config`: with the values that come from files. */
 export function cautions(
   settings: Settings,
-  config: Pick<Config, 'admin' | 'store'>,
+  config: Pick<Config, 'admin' | 'handlers' | 'store' | 'tools'>,
   now: number,
   warn: Blame,
 ): void {
@@ -112,6 +115,16 @@ export function cautions(
       warn(
         [kind, index, 'url'],
         'is not on loopback, and requests are not signed: anyone can forge them; set secret',
+      )
+    }
+  }
+  for (const kind of ['handlers', 'tools'] as const) {
+    for (const [index, { target }] of config[kind].entries()) {
+      const secrets = target?.kind === 'http' ? target.secrets : []
+      if (secrets.every((secret) => callbackKey(secret).length >= KEY)) continue
+      warn(
+        [kind, index],
+        `has a secret of fewer than ${KEY} bytes, which can be guessed: use 32 random bytes`,
       )
     }
   }
