@@ -300,7 +300,11 @@ const READING: readonly CommandSpec[] = [
   {
     name: 'sessions',
     summary: 'sessions as last read',
-    options: [option('--status <status>', 'only with this status'), LIMIT, ...REMOTE],
+    options: [
+      option('--status <status>', 'only with this status; deleted sessions have the status deleted'),
+      LIMIT,
+      ...REMOTE,
+    ],
     examples: ['session-sidecar sessions --status requires_action'],
     load: async () => (await import('./lists.ts')).sessions,
   },

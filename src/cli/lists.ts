@@ -40,17 +40,35 @@ export const sessions = listing({
   query: ({ status }) => ({ status }),
   columns: (now) => [
     shown('ID', 'id', { shrink: 13 }),
-    styled('STATUS', 'status', { failed: 'red', requires_action: 'yellow', working: 'cyan' }),
+    {
+      title: 'STATUS',
+      cell: statusOf,
+      style: (row) => STATUS_STYLES[statusOf(row)] ?? null,
+    },
     shown('TITLE', 'title', { shrink: 16 }),
     {
       title: 'ACTIONS',
-      cell: (row) => (Array.isArray(row['required_actions']) ? String(row['required_actions'].length) : ''),
+      cell: (row) =>
+        Array.isArray(row['required_actions']) && statusOf(row) !== 'deleted'
+          ? String(row['required_actions'].length)
+          : '',
       align: 'right',
     },
     timed('UPDATED', 'updated_at', now),
   ],
   none: 'no sessions',
 })
+
+const STATUS_STYLES: Readonly<Record<string, Style>> = {
+  failed: 'red',
+  requires_action: 'yellow',
+  working: 'cyan',
+}
+
+/** A deleted session keeps the status that was read last. */
+function statusOf(row: JsonObject): string {
+  return row['deleted_at'] === null ? field(row, 'status') : 'deleted'
+}
 
 export const calls = listing({
   path: '/api/calls',

@@ -5,6 +5,9 @@ import type { StoredFact } from './fact.ts'
 import type { Listed } from './listed.ts'
 import type { Action, Session, Turn } from './resource.ts'
 
+/** In place of a status: sessions that are known to be deleted, whatever status they had. */
+export const DELETED = 'deleted'
+
 /** The reads of the admin API and the metrics. None of them changes the store. */
 export interface StoreReader {
   facts(query: {

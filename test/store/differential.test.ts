@@ -417,6 +417,7 @@ class Steps {
     const limit = 1 + this.#below(30)
     const order = this.#one(['asc', 'desc'] as const)
     const status = this.#one(['pending', 'delivered', 'dead'] as const)
+    const word = this.#one(['idle', 'deleted'])
     const seq = String(this.#below(this.#seq + 1))
     const held = this.#held
     return this.#one<Step>([
@@ -424,6 +425,7 @@ class Steps {
       ['facts of a type', ({ store: { read } }) => read.facts({ limit, order, type: 'agent.text' })],
       ['deliveries', ({ store: { read } }) => read.deliveries({ limit, status, ...one })],
       ['sessions', ({ store: { read } }) => read.sessions({ limit, text: 'titl' })],
+      ['sessions with a status', ({ store: { read } }) => read.sessions({ limit, status: word })],
       [
         'session',
         async ({ store: { read } }) => {

@@ -355,6 +355,11 @@ describe('a reading', () => {
       atRest: true,
     })
     expect(await store.resources.summary('ses_1')).toMatchObject({ title: 'One' })
+    const listed = async (status?: string): Promise<string[]> =>
+      (await store.read.sessions({ limit: 10, status })).rows.map(({ session: { id } }) => id)
+    expect(await listed()).toEqual(['ses_1'])
+    expect(await listed('deleted')).toEqual(['ses_1'])
+    expect(await listed('idle')).toEqual([])
   })
 })
 

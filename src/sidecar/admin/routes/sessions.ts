@@ -47,7 +47,11 @@ export function sessionRoutes(store: StoreReader): Route[] {
         of: 'sessions',
         entry: Session,
         query: {
-          status: Type.Optional(Type.String({ description: 'Only sessions with this status.' })),
+          status: Type.Optional(
+            Type.String({
+              description: 'Only sessions with this status that are not deleted; `deleted`: those that are.',
+            }),
+          ),
           text: Type.Optional(
             Type.String({
               minLength: 1,

@@ -1,7 +1,7 @@
 import type { StoreCounts } from '../../../core/counts.ts'
 import { parseDeliveryId } from '../../../core/delivery.ts'
 import { streamFactIds, type StoredFact } from '../../../core/fact.ts'
-import type { OpenFunction, StoreReader } from '../../../core/store-reader.ts'
+import { DELETED, type OpenFunction, type StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { CALL, callOf, type CallRow } from '../sqlite/calls.ts'
@@ -193,7 +193,8 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
         [
           "NOT EXISTS (SELECT 1 FROM sidecar.session_owners o WHERE o.session_id = id AND o.owner = 'foreign')",
         ],
-        ['status = ?', status],
+        ['status = ? AND deleted_at IS NULL', status === DELETED ? undefined : status],
+        ['deleted_at IS NOT NULL', ...(status === DELETED ? [] : [undefined])],
         ['id = ?', exact?.id],
         ['position(lower(?) in lower(title)) > 0', title],
         [

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../std/ports.ts'
-import type { StoreReader } from '../../../core/store-reader.ts'
+import { DELETED, type StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseTurn } from '../../../core/wire.ts'
 import { createCounts } from './counts.ts'
 import { createDeliveries } from './deliveries.ts'
@@ -46,7 +46,8 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
           ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
           // Sessions that left the scope are kept for their pending deliveries.
           ["NOT EXISTS (SELECT 1 FROM session_owners WHERE session_id = id AND owner = 'foreign')"],
-          ['status = ?', status],
+          ['status = ? AND deleted_at IS NULL', status === DELETED ? undefined : status],
+          ['deleted_at IS NOT NULL', ...(status === DELETED ? [] : [undefined])],
           ['id = ?', exact?.id],
           ["instr(lower(raw ->> '$.title'), lower(?)) > 0", exact === undefined ? text : undefined],
           [

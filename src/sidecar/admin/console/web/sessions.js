@@ -6,7 +6,7 @@ import { useRows } from './rows.js'
 import { useEffect, useRef } from './vendor/hooks.js'
 import { Window } from './window.js'
 
-const STATUSES = ['working', 'requires_action', 'idle', 'failed']
+const STATUSES = ['working', 'requires_action', 'idle', 'failed', 'deleted']
 /** Milliseconds after the last key until the filter is applied. */
 const TYPED = 250
 
