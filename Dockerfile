@@ -30,7 +30,7 @@ COPY --from=build /app/dist ./dist
 # configuration, which is mounted read-only.
 ENV SIDECAR_STORE_BASE=/app
 RUN mkdir data && chown 65532:65532 data && chmod 700 data
-# For the commands of an operator: `kubectl exec POD -- session-sidecar status -c /etc/sidecar/sidecar.yaml`.
+# For the commands of an operator: `kubectl exec POD -c agent-session-sidecar -- session-sidecar status -c …`.
 RUN chmod 755 dist/main.js && mkdir bin && ln -s ../dist/main.js bin/session-sidecar
 ENV PATH=/app/bin:$PATH
 VOLUME ["/app/data"]

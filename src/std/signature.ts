@@ -110,16 +110,6 @@ export function callbackKey(secret: string): Buffer {
   return key
 }
 
-/** As a configuration must have it: with the prefix, by which people and scanners recognize a secret. */
-export function isCallbackSecret(text: string): boolean {
-  try {
-    callbackKey(text)
-  } catch {
-    return false
-  }
-  return text.startsWith(SECRET_PREFIX)
-}
-
 /**
  * The secrets of one owner, the newest first, as they are now: a file is rotated, or the service gives a new one, while they
  * are in use. Then the whole array is replaced.

@@ -57,7 +57,12 @@ const scenariosOf = ({ facts }: Options) => [
 async function main(options: Options): Promise<number> {
   await using bench = new Workbench(options.scale, options.settings)
   if (options.profile) {
-    process.stdout.write(await printProfile(bench, options.only.includes('postgres')))
+    process.stdout.write(
+      await printProfile(
+        bench,
+        options.only.some((name) => name.startsWith('postgres')),
+      ),
+    )
     return 0
   }
   const { only, runs, facts } = options
@@ -76,7 +81,7 @@ async function main(options: Options): Promise<number> {
   const rows = outcomes.map(({ measure: { name, unit }, ...figures }) => ({ name, unit, ...figures }))
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ machine: machine(), scale: options.scale, fdatasync: disks, rows }, null, 2)}\n`
+      ? `${JSON.stringify({ machine: machine(), scale: options.scale, settings: options.settings, fdatasync: disks, rows }, null, 2)}\n`
       : `${renderOutcomes(outcomes)}\n${renderMachine(disks, runs)}`,
   )
   for (const fault of faults) process.stderr.write(`not measured: ${fault}\n`)

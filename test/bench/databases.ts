@@ -1,7 +1,7 @@
 import { administer, PostgresServer } from '../support/postgres.ts'
 import type { Bench } from './scenario.ts'
 
-/** A server with its defaults, also for durability, if the bench has no settings; and an empty database of it for each run. */
+/** A server with the settings of the bench, by default those of PostgreSQL, also for durability; and an empty database of it for each run. */
 export class Databases implements AsyncDisposable {
   readonly #server: PostgresServer
   #count = 0

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { request } from 'undici'
@@ -32,6 +32,9 @@ test.skipIf(!wanted)(
         'node_modules',
         'package.json',
       ])
+      expect(await realpath(path.join(app, 'bin/session-sidecar'))).toBe(
+        await realpath(path.join(app, 'dist/main.js')),
+      )
       await runsIn(app, folder)
       const wantedTable = await inventory(app)
       expect(generated('install', wantedTable)).toBe(squeezed(wantedTable))

@@ -228,6 +228,20 @@ describe('the documents', () => {
         }),
       )
       expect((await configIn(story)).warnings).toEqual([])
+      const image = 'registry.example.com/agent-session-sidecar:0.1.0'
+      const standalone = await valid(at('standalone.yaml'))
+      expect(standalone.filter((one) => JSON.stringify(one).includes(image))).toMatchObject([
+        { kind: 'StatefulSet' },
+      ])
+      // As the document says of the third set.
+      const file = at('standalone/kustomization.yaml')
+      await writeFile(file, (await readFile(file, 'utf8')).replace('/standalone]', '/replicas]'))
+      await story.run('cp config/kubernetes/replicas/configuration.yaml standalone/sidecar.yaml')
+      await story.run('kubectl kustomize standalone > standalone.yaml')
+      const replicas = await valid(at('standalone.yaml'))
+      expect(replicas.filter((one) => JSON.stringify(one).includes(image))).toMatchObject([
+        { kind: 'Deployment', spec: { replicas: 3 } },
+      ])
 
       await play(story, 'webhooks')
       const exposed = await valid(at('manifests.yaml'))

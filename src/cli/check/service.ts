@@ -92,9 +92,7 @@ function subscriptionFinding({ status, body, fault }: Answer, url: string): Find
     return fail(
       'webhooks',
       `the list of subscriptions answered ${status}${reason}`,
-      status === 403
-        ? 'create a token that also has this scope'
-        : 'try again, or ask the operators of the service',
+      status === 403 ? 'create a token that may manage webhooks' : 'try again',
     )
   }
   const ours = (Array.isArray(body['data']) ? body['data'] : [])

@@ -6,7 +6,7 @@ import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import { ANY_FUNCTION } from '../../core/tool.ts'
 import { codeOf, messageOf, OperatorError } from '../../std/errors.ts'
 import { createFolder, PRIVATE } from '../../std/folder.ts'
-import { isCallbackSecret } from '../../std/signature.ts'
+import { isCallbackSecret } from '../../sidecar/config/checks.ts'
 import type { Context } from '../context.ts'
 
 export interface ForwardOptions {

@@ -1,4 +1,4 @@
-import { isCallbackSecret } from '../../std/signature.ts'
+import { callbackKey } from '../../std/signature.ts'
 import { isLoopback, parseListen } from './listen.ts'
 
 /** The fault of a value, in words that follow the key's name; null for a valid value. */
@@ -57,4 +57,14 @@ function httpFault(value: string): string | null {
   return url.username === '' && url.password === ''
     ? null
     : 'must have no user name and no password: they would be logged'
+}
+
+/** As a configuration must have it: with the prefix, by which people and scanners recognize a secret. */
+export function isCallbackSecret(text: string): boolean {
+  try {
+    callbackKey(text)
+  } catch {
+    return false
+  }
+  return text.startsWith('whsec_')
 }

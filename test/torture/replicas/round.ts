@@ -29,9 +29,9 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
     await rage(world, storm)
     await startAfresh(world)
     const verdict = await judge(world, CALM)
-    faults = [...verdict.faults, ...owned(world), ...deadlocks(world)]
     const { sidecar } = world
     const life = await sidecar.stop()
+    faults = [...verdict.faults, ...owned(world), ...deadlocks(world)]
     if (life?.code !== 0)
       faults.push({
         invariant: 'exit',
@@ -73,7 +73,7 @@ function killsIn({ tally }: ReplicaWorld): number {
 function deadlocks({ postgres: { deadlocks: count } }: ReplicaWorld): Fault[] {
   return count === 0
     ? []
-    : [{ invariant: 'deadlock', message: `PostgreSQL ended ${count} deadlocks between replicas` }]
+    : [{ invariant: 'deadlock', message: `deadlocks between replicas that PostgreSQL ended: ${count}` }]
 }
 
 /** What the others left is done by a process that never saw it. */
