@@ -328,6 +328,7 @@ const READING: readonly CommandSpec[] = [
     options: [
       option('--status <status>', 'only with this status', { choices: ['pending', 'delivered', 'dead'] }),
       option('--handler <name>', 'only of this handler'),
+      option('--session <id>', 'only of this session'),
       LIMIT,
       ...REMOTE,
     ],

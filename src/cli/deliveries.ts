@@ -13,6 +13,7 @@ import { jsonLine } from './terminal.ts'
 interface DeliveriesOptions extends AdminOptions {
   status?: string
   handler?: string
+  session?: string
   limit: number
   json?: boolean
 }
@@ -28,7 +29,7 @@ interface RetryOptions extends AdminOptions {
 
 export async function deliveries({ terminal, env }: Context, options: DeliveriesOptions): Promise<number> {
   const client = await adminClient(options, env)
-  const query = { status: options.status, handler: options.handler }
+  const query = { status: options.status, handler: options.handler, session_id: options.session }
   const rows = await client.list('/api/deliveries', query, options.limit)
   const next = options.json === true ? null : await nextAttempt(client, rows)
   const now = Date.now()
@@ -42,6 +43,7 @@ export async function deliveries({ terminal, env }: Context, options: Deliveries
         style: (row) => statusStyle(field(row, 'status')),
       },
       { title: 'TYPE', cell: (row) => field(row, 'type'), shrink: 12 },
+      { title: 'SESSION', cell: (row) => field(row, 'session_id'), shrink: 8 },
       { title: 'HANDLER', cell: (row) => field(row, 'handler'), shrink: 8 },
       { title: 'TRIES', cell: (row) => String(attemptsOf(row).length), align: 'right' },
       { title: 'LAST ANSWER', cell: lastAnswer, shrink: 12 },

@@ -49,7 +49,16 @@ export async function events(context: Context, options: EventsOptions): Promise<
   const shown = follow ? columns : columns.map((column) => ({ ...column, least: 0 }))
   const json = options.json === true
   if (follow && !json) terminal.out(renderTable(found, shown, terminal))
-  else printList(found, shown, { json, none: 'no facts yet' }, terminal)
+  else
+    printList(
+      found,
+      shown,
+      {
+        json,
+        none: options.session === undefined && options.type === undefined ? 'no facts yet' : 'no such facts',
+      },
+      terminal,
+    )
   if (!follow) return 0
 
   let after = stringOf(found.at(-1)?.['id']) ?? undefined

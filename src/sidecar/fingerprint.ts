@@ -52,7 +52,7 @@ export function warnOfDifference(shards: Shards, log: Log): void {
     const others = records.filter(({ configuration }) => configuration !== null && configuration !== own)
     if (own === null || others.length === 0) return
     log.warn(
-      { replicas: others.map(({ name, id }) => name || id) },
+      { replicas: others.map(({ name, id }) => `${name} ${id.slice(0, 8)}`.trim()) },
       'replicas: some have another configuration. Sessions of a replica without a handler get no callbacks for it: give all ' +
         'replicas the same service.base_url, scope, channels, handlers and tools',
     )

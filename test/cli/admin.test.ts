@@ -40,7 +40,7 @@ describe('lists', () => {
     const { code, out } = await cli(['deliveries', '--url', url])
     expect(code).toBe(0)
     const [titles = '', ...rows] = out.trimEnd().split('\n')
-    expect(titles).toMatch(/^ID +STATUS +TYPE +HANDLER +TRIES +LAST ANSWER +NEXT$/)
+    expect(titles).toMatch(/^ID +STATUS +TYPE +SESSION +HANDLER +TRIES +LAST ANSWER +NEXT$/)
     expect(rows).toHaveLength(3)
     const column = titles.indexOf('LAST ANSWER')
     expect(rows.map((row) => row.slice(column, column + 12).trim())).toEqual(['503', '503', 'refused  [2J'])

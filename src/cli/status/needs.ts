@@ -26,6 +26,8 @@ const DAY = 86_400_000
 const TOKEN_SOON = 7 * DAY
 /** Milliseconds for which a channel may be disconnected: it reconnects by itself. */
 const CHANNEL_GRACE = 10_000
+/** Seconds: a leader renews its lease every five, and loses it after fifteen. */
+const LEADER_UNSEEN = 8
 /** Milliseconds after which an open function call is listed. */
 const CALL_LONG = 60_000
 
@@ -35,10 +37,12 @@ export function needsOf(seen: Seen): Need[] {
     ...tokenNeeds(seen),
     ...storeNeeds(seen),
     ...holdNeeds(seen),
+    ...leaderNeeds(seen),
     ...replicaNeeds(seen),
     ...channelNeeds(seen),
     ...seen.handlers.flatMap((handler) => handlerNeeds(handler, seen.now)),
     ...seen.handlers.flatMap((handler) => refusalNeeds(handler, seen)),
+    ...slotNeeds(seen),
     ...routeNeeds(seen),
     ...functionNeeds(seen),
     ...callNeeds(seen),
@@ -72,12 +76,34 @@ function holdNeeds({ status, now }: Seen): Need[] {
   return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar continues then; callbacks continue now' }]
 }
 
+/** A follower shows the state that the leader reported last: a dead leader looks alive until another one has taken over. */
+function leaderNeeds({ status }: Seen): Need[] {
+  const leader = rowsOf(status, 'replicas').find((row) => row['leader'] === true)
+  const unseen = numberOf(leader?.['seen_seconds_ago']) ?? 0
+  if (leader === undefined || unseen < LEADER_UNSEEN) return []
+  const text = `the leader ${nameOf(leader)} was last seen ${Math.round(unseen)} s ago`
+  return [{ tone: 'bad', text, advice: 'nothing to do: another replica takes over within 20 s' }]
+}
+
+/** The name of the machine; on one machine only the id distinguishes them. */
+function nameOf(replica: JsonObject): string {
+  return [field(replica, 'name'), field(replica, 'id').slice(0, 8)].filter((word) => word !== '').join(' ')
+}
+
+function slotNeeds({ status }: Seen): Need[] {
+  const { used, limit } = sectionOf(status, 'slots')
+  const most = numberOf(limit)
+  if (most === null || (numberOf(used) ?? 0) < most) return []
+  const text = `all ${most} session slots are in use: no session can be created`
+  return [{ tone: 'warn', text, advice: 'delete sessions that are done; or correct service.session_slots' }]
+}
+
 function replicaNeeds({ status }: Seen): Need[] {
   const rows = rowsOf(status, 'replicas')
   const own = rows.find((row) => row['self'] === true)?.['configuration']
   const others = rows.filter(({ configuration }) => stringOf(configuration) !== null && configuration !== own)
   if (stringOf(own) === null || others.length === 0) return []
-  const names = others.map((row) => field(row, 'name') || field(row, 'id')).join(', ')
+  const names = others.map(nameOf).join(', ')
   const advice = 'give all replicas the same service.base_url, scope, channels, handlers and tools'
   return [{ tone: 'warn', text: `another configuration than this replica: ${names}`, advice }]
 }

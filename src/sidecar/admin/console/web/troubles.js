@@ -17,7 +17,9 @@ export function troubles({ status, handlers, actions }, now) {
   return [
     ...tokenTroubles(status.token, now),
     ...channelTroubles(status.channels, now),
+    ...leaderTroubles(status.replicas),
     ...replicaTroubles(status.replicas),
+    ...slotTroubles(status.slots),
     ...handlers.flatMap(handlerTroubles),
     ...routeTroubles(status.routes),
     ...functionTroubles(status.needs_action),
@@ -67,11 +69,46 @@ function channelTroubles(channels, now) {
   })
 }
 
+/** Seconds: a leader renews its lease every five, and loses it after fifteen. */
+const LEADER_UNSEEN = 8
+
+function leaderTroubles(replicas) {
+  const leader = replicas.find((replica) => replica.leader)
+  if (leader === undefined || leader.seen_seconds_ago < LEADER_UNSEEN) return []
+  return [
+    trouble({
+      id: 'leader',
+      tone: 'bad',
+      what: `The leader ${nameOf(leader)} was last seen ${Math.round(leader.seen_seconds_ago)} s ago`,
+      fix: 'Nothing to do: another replica takes over within 20 s.',
+      link: '#/',
+    }),
+  ]
+}
+
+/** The name of the machine; on one machine only the id distinguishes them. */
+function nameOf({ name, id }) {
+  return [name, id.slice(0, 8)].filter((word) => word !== '').join(' ')
+}
+
+function slotTroubles({ used, limit }) {
+  if (limit === null || used < limit) return []
+  return [
+    trouble({
+      id: 'slots',
+      tone: 'warn',
+      what: `All ${limit} session slots are in use: no session can be created`,
+      fix: 'Delete sessions that are done, or correct service.session_slots.',
+      link: '#/sessions',
+    }),
+  ]
+}
+
 function replicaTroubles(replicas) {
   const own = replicas.find(({ self }) => self)?.configuration ?? null
   const others = replicas.filter(({ configuration }) => configuration !== null && configuration !== own)
   if (own === null || others.length === 0) return []
-  const names = others.map(({ name, id }) => name || id).join(', ')
+  const names = others.map(nameOf).join(', ')
   return [
     trouble({
       id: 'replicas',
