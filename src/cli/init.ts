@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { checks } from '../sidecar/config/checks.ts'
 import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
 import { createFolder } from '../std/folder.ts'
 import type { Context } from './context.ts'
@@ -56,13 +57,25 @@ export async function init(
 }
 
 async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promise<Answers> {
-  const question = async (given: string | undefined, text: string, fallback: string): Promise<string> => {
+  /** An answer that cannot be used is asked for again. `format`: of the value, unless it is empty. */
+  const question = async (
+    given: string | undefined,
+    text: string,
+    { fallback = '', format }: { fallback?: string; format?: string } = {},
+  ): Promise<string> => {
     if (given !== undefined) return given
     if (dialogue === null) return fallback
-    const said = (await dialogue.ask(`${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
-    return said === '' ? fallback : said
+    let hint = ''
+    for (;;) {
+      const said = (await dialogue.ask(`${hint}${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
+      const fault = said === '' || format === undefined ? null : (checks[format]?.(said) ?? null)
+      if (fault === null) return said === '' ? fallback : said
+      hint = `  ${said} ${fault}\n`
+    }
   }
-  const baseUrl = await question(options.baseUrl, 'Address of the Agent Session Service, without /v1', '')
+  const baseUrl = await question(options.baseUrl, 'Address of the Agent Session Service, without /v1', {
+    format: 'base-url',
+  })
   if (baseUrl === '') {
     throw new OperatorError(
       'the address of the service is missing',
@@ -73,14 +86,12 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
   const tokenFile = await question(
     options.tokenFile,
     'File with the token (empty: the variable SERVICE_TOKEN)',
-    '',
   )
-  const handlerUrl = await question(
-    options.handlerUrl,
-    'Address where your app receives callbacks',
-    'http://127.0.0.1:3000/agent-events',
-  )
-  const tool = await question(options.tool, 'Name of a function tool that your app answers (empty: none)', '')
+  const handlerUrl = await question(options.handlerUrl, 'Address where your app receives callbacks', {
+    fallback: 'http://127.0.0.1:3000/agent-events',
+    format: 'http-url',
+  })
+  const tool = await question(options.tool, 'Name of a function tool that your app answers (empty: none)')
   return {
     baseUrl,
     handlerUrl,

@@ -1,11 +1,11 @@
 import { isObject, numberOf, type JsonObject } from '../std/json.ts'
-import { adminClient, type AdminOptions } from './admin-client.ts'
+import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { needsOf, rowsOf, type Seen } from './status/needs.ts'
 import { grid, outline } from './status/outline.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
 import { asTyped } from './working-folder.ts'
-import { count } from './text.ts'
+import { count, stamp } from './text.ts'
 
 interface StatusOptions extends AdminOptions {
   json?: boolean
@@ -68,9 +68,10 @@ function needs(seen: Seen, { paint }: Pick<Terminal, 'paint'>): string[] {
   })
 }
 
-/** The minutes of the last hour, added up. */
+/** The minutes of the last hour, added up. The first may have begun before the sidecar started, so it is named by its time. */
 function throughput(minutes: readonly JsonObject[]): string[] {
-  if (minutes.length === 0) return []
+  const [first] = minutes
+  if (first === undefined) return []
   const sum = (key: string): number =>
     minutes.reduce((total, minute) => total + (numberOf(minute[key]) ?? 0), 0)
   const parts = [
@@ -79,7 +80,9 @@ function throughput(minutes: readonly JsonObject[]): string[] {
     count(sum('failed'), 'failed attempt'),
     count(sum('calls'), 'call'),
   ]
-  return [`throughput  ${parts.join(', ')} in ${count(minutes.length, 'minute')}`]
+  return [
+    `throughput  ${parts.join(', ')} since ${stamp(timeOf(first['at'])).slice(0, 'YYYY-MM-DD HH:MM'.length)}`,
+  ]
 }
 
 /**

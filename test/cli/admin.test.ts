@@ -244,7 +244,7 @@ describe('status', () => {
       'channels\n',
       'queues\n  deliveries pending  7\n',
       'handlers\n',
-      'throughput  22 facts, 33 delivered, 1 failed attempt, 1 call in 2 minutes\n',
+      'throughput  22 facts, 33 delivered, 1 failed attempt, 1 call since 2026-11-2',
       'something new\n  a  1\n',
       'routes  1 of 2 found',
     ].map(at)

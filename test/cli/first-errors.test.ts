@@ -173,7 +173,7 @@ test('a second sidecar on one store', async () => {
   const ended = await start(['run'], { cwd }).ended
   expect(linesOf(ended)).toEqual([
     `error: store: ${cwd}/data/sidecar.db is in use by another sidecar`,
-    '  fix: stop it, or give this one a store of its own (store.url)',
+    '  fix: stop it first, or use another store (store.url)',
   ])
   expect(ended.code).toBe(1)
 })

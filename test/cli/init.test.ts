@@ -116,6 +116,20 @@ describe.skipIf(!there)('on a terminal', () => {
     expect(config.handlers[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/agent-events' })
   })
 
+  test('asks again for an address that cannot be used', async () => {
+    const folder = await folderWith({})
+    const shown = await typed(
+      folder,
+      'agents\nhttps://agents.example.com/v1\nhttps://agents.example.com\n\n3000\n\n\n',
+    )
+    expect(shown).toContain('agents must be an http or https address')
+    expect(shown).toContain('/v1 must be the address without /v1: the sidecar adds it')
+    expect(shown).toContain('3000 must be an http or https address')
+    const { config } = await loadConfig(path.join(folder, 'sidecar.yaml'), { SERVICE_TOKEN: 'svc_pat_y' })
+    expect(config.service.baseUrl).toBe('https://agents.example.com')
+    expect(config.handlers[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/agent-events' })
+  })
+
   test.each([
     ['Ctrl-C', '\u0003'],
     ['Ctrl-D', '\u0004'],

@@ -75,7 +75,7 @@ test('a copy that is killed again and again is continued, and no sidecar starts 
   const command = ['store', 'copy', '--from', from, '--to', database, '--json']
   expect(await cli(command)).toMatchObject({
     code: 1,
-    err: `error: store: ${from.slice('sqlite:'.length)} is in use by another sidecar\n  fix: stop it, or give this one a store of its own (store.url)\n`,
+    err: `error: store: ${from.slice('sqlite:'.length)} is in use by another sidecar\n  fix: stop it first, or use another store (store.url)\n`,
   })
   await rig.stop()
   const db = new Client({ connectionString: database })

@@ -138,7 +138,7 @@ describe('opening the store', () => {
 
     const { message, exitCode } = refusal(path)
     expect(message).toBe(
-      `store: ${path} is in use by another sidecar; stop it, or give this one a store of its own (store.url)`,
+      `store: ${path} is in use by another sidecar; stop it first, or use another store (store.url)`,
     )
     expect(exitCode).toBe(1)
 

@@ -41,7 +41,7 @@ export function lock(file: string): () => void {
       throw new OperatorError(
         `store: ${file} is in use by another sidecar`,
         1,
-        'stop it, or give this one a store of its own (store.url)',
+        'stop it first, or use another store (store.url)',
       )
     }
     throw explainOpening(error, file)
