@@ -20,7 +20,7 @@ export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) =>
     },
   )
   const offSignals = onSignals({
-    first: () => void closing.close(),
+    first: () => closing.close(),
     second(signal) {
       say(`second ${signal}, exiting`)
       process.exit(1)
