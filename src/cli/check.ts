@@ -30,7 +30,9 @@ export async function check(
   }
   print(
     configFinding(options.config, config),
-    ...warnings.map((one) => warn('configuration', renderFault(one), 'see config/sidecar.yaml')),
+    ...warnings.map((one) =>
+      warn('configuration', renderFault(one), 'change this key; config/sidecar.yaml explains it'),
+    ),
     expiryFinding(config, Date.now()),
   )
   // Findings are printed as soon as possible, but always in this order.

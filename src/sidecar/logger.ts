@@ -55,6 +55,7 @@ async function openPretty(): Promise<DestinationStream> {
     sync: true,
     colorize: process.stderr.isTTY && !process.env.NO_COLOR,
     ignore: 'pid,hostname',
+    singleLine: true,
   })
 }
 
