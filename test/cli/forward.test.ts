@@ -108,6 +108,16 @@ describe('dev --forward-to', () => {
     },
   )
 
+  test('reports that the port of the service is in use', { timeout: LONG }, async () => {
+    const { url } = await ownApp()
+    const first = run(['dev', '--forward-to', url])
+    await says(first, /service +http:\/\/127\.0\.0\.1:\d+/)
+    const second = run(['dev', '--forward-to', url])
+    await says(second, /Port 4010 is in use by another program: the service has the port above/)
+    expect(second.out).toMatch(/service +http:\/\/127\.0\.0\.1:(?!4010)\d+/)
+    expect(await interrupt(second)).toBe(0)
+  })
+
   test('prints a line that verifies a request, in Node and in Python', { timeout: LONG }, async () => {
     const { url } = await ownApp()
     const { out } = await run(['dev', '--forward-to', url, '--once', '--send', CALL]).ended
@@ -175,6 +185,8 @@ describe('dev --forward-to', () => {
       one,
       /! your app has no route POST \/tools\/lookup_order \(404\)\n +fix: add the route, or name another one: --tool lookup_order=URL/,
     )
+    statuses = { '/': 500 }
+    await says(one, /! your app failed \(500\)\n +fix: read the output of your app; the request is repeated/)
     statuses = {}
     await says(one, /callback +turn\.started +\S+ +app 200/)
     await says(one, /tool +lookup_order +\S+ +answered/)

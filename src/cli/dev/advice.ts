@@ -38,6 +38,11 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp, address:
       cause: `${url} is redirected (${status})`,
       fix: 'give the address of its `location`: redirects are not followed',
     }
+  if (status >= 500)
+    return {
+      cause: `your app failed (${status})`,
+      fix: 'read the output of your app; the request is repeated',
+    }
   return null
 }
 

@@ -23,6 +23,7 @@ interface PlayOptions {
 }
 
 const SERVICE_PORT = 4010
+const CONSOLE_PORT = 8481
 /** An editor writes a file in several steps. Milliseconds. */
 const CALM = 100
 
@@ -64,8 +65,14 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
     ...appObservers(show),
     ...(once ? [accepted.observer] : []),
   ])
-  const hints = [...(play.sessions?.length === 0 ? howToSend(emulator.baseUrl) : []), 'Ctrl-C ends it.']
-  show.started({ service: emulator.baseUrl, token: TOKEN, admin: consoleOf(sidecar), hints })
+  const admin = consoleOf(sidecar)
+  const hints = [
+    ...(emulator.baseUrl.endsWith(`:${SERVICE_PORT}`) ? [] : [inUse(SERVICE_PORT, 'service')]),
+    ...(admin.usual || env['SIDECAR_ADMIN__LISTEN'] !== undefined ? [] : [inUse(CONSOLE_PORT, 'console')]),
+    ...(play.sessions?.length === 0 ? howToSend(emulator.baseUrl) : []),
+    'Ctrl-C ends it.',
+  ]
+  show.started({ service: emulator.baseUrl, token: TOKEN, admin, hints })
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario: play })
   if (once) {
@@ -77,6 +84,10 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   }
   if (options.watch === true && file !== undefined) replayOnChange(context, emulator, file, stack)
   return await new Promise<never>(() => undefined)
+}
+
+function inUse(port: number, what: string): string {
+  return `Port ${port} is in use by another program: the ${what} has the port above.`
 }
 
 /** A message that calls a function and writes an artifact, to paste. */
