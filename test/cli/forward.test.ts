@@ -112,7 +112,9 @@ describe('dev --forward-to', () => {
     const { url } = await ownApp()
     const first = run(['dev', '--forward-to', url])
     await says(first, /service +http:\/\/127\.0\.0\.1:\d+/)
-    const second = run(['dev', '--forward-to', url])
+    const second = run(['dev', '--forward-to', url], {
+      SIDECAR_ADMIN__LISTEN: `127.0.0.1:${await freePort()}`,
+    })
     await says(second, /Port 4010 is in use by another program: the service has the port above/)
     expect(second.out).toMatch(/service +http:\/\/127\.0\.0\.1:(?!4010)\d+/)
     expect(await interrupt(second)).toBe(0)
