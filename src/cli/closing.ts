@@ -12,19 +12,23 @@ const GRACE = 25_000
  */
 export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) => Promise<void>): () => void {
   const say = (text: unknown): void => terminal.err(`${String(text)}\n`)
+  let isClosing = false
   const closing = closeWithGrace(
     { delay: GRACE, logger: { error: say }, skip: LEFT_OUT },
     async ({ err }) => {
+      isClosing = true
       if (err !== undefined) reportFailure(err, terminal)
       await close(err === undefined)
     },
   )
+  const exit = (signal: NodeJS.Signals): void => {
+    say(`second ${signal}, exiting`)
+    process.exit(1)
+  }
   const offSignals = onSignals({
-    first: () => closing.close(),
-    second(signal) {
-      say(`second ${signal}, exiting`)
-      process.exit(1)
-    },
+    // After an error that nothing caught, the first signal is the second reason to end.
+    first: (signal) => (isClosing ? exit(signal) : closing.close()),
+    second: exit,
   })
   return () => {
     closing.uninstall()

@@ -301,7 +301,7 @@ const READING: readonly CommandSpec[] = [
     name: 'sessions',
     summary: 'sessions as last read',
     options: [
-      option('--status <status>', 'only with this status; deleted sessions have the status deleted'),
+      option('--status <status>', 'only with this status; deleted: those that are deleted'),
       LIMIT,
       ...REMOTE,
     ],

@@ -67,7 +67,7 @@ const STATUS_STYLES: Readonly<Record<string, Style>> = {
 
 /** A deleted session keeps the status that was read last. */
 function statusOf(row: JsonObject): string {
-  return row['deleted_at'] === null ? field(row, 'status') : 'deleted'
+  return timeOf(row['deleted_at']) === null ? field(row, 'status') : 'deleted'
 }
 
 export const calls = listing({

@@ -2,6 +2,7 @@ import { closeOnSignal } from './closing.ts'
 import { growUnderLoad, keepHeapSmall } from './heap.ts'
 import type { Context } from './context.ts'
 import { StoreError } from '../core/store-error.ts'
+import { reportFailure } from './failure.ts'
 import { offerOwnPackage } from './own-package.ts'
 
 /**
@@ -15,22 +16,28 @@ export async function run({ terminal, env }: Context, options: { config: string 
   const { createSidecar } = await import('../sidecar/sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
   let stopping = false
+  /** Why it cannot continue: a signal during the stop does not change the exit code. */
+  let failure: unknown = null
   const uninstall = closeOnSignal(terminal, async (signalled) => {
     stopping = signalled
     await sidecar.stop()
+    if (failure !== null) process.exit(reportFailure(failure, terminal))
   })
   try {
     await sidecar.start()
     growUnderLoad()
   } catch (error) {
-    uninstall()
-    await sidecar.stop()
     // It waited for a database that another sidecar holds, and was stopped.
-    if (stopping && error instanceof StoreError && error.kind === 'closed') return 0
+    const isStopped = stopping && error instanceof StoreError && error.kind === 'closed'
+    if (!isStopped) failure = error
+    await sidecar.stop()
+    uninstall()
+    if (isStopped) return 0
     throw error
   }
   const error = await sidecar.failed
-  uninstall()
+  failure = error
   await sidecar.stop()
+  uninstall()
   throw error
 }

@@ -1,25 +1,26 @@
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
-/** Milliseconds. */
+/** Milliseconds in which npm passes a signal on. */
 const ECHO = 1000
 
 /** What `close-with-grace` leaves to `onSignals`. */
 export const LEFT_OUT = [...SIGNALS]
 
 /**
- * Ctrl-C on `npm start` comes twice: the terminal sends it to this process, and npm passes it on. So the same signal within a
- * second counts once. @returns what ends this, if no signal came.
+ * Ctrl-C on `npm start` comes twice: the terminal sends it to this process, and npm passes it on. So under npm the same signal
+ * within a second counts once. @returns what ends this, if no signal came.
  */
 export function onSignals(handle: {
-  first: () => void
+  first: (signal: NodeJS.Signals) => void
   second: (signal: NodeJS.Signals) => void
 }): () => void {
+  const echo = (process.env['npm_lifecycle_event'] ?? '') === '' ? 0 : ECHO
   let earlier: { signal: NodeJS.Signals; at: number } | null = null
   const heard = (signal: NodeJS.Signals): void => {
     const at = performance.now()
     if (earlier === null) {
       earlier = { signal, at }
-      handle.first()
-    } else if (signal !== earlier.signal || at - earlier.at > ECHO) handle.second(signal)
+      handle.first(signal)
+    } else if (signal !== earlier.signal || at - earlier.at >= echo) handle.second(signal)
   }
   for (const signal of SIGNALS) process.on(signal, heard)
   return () => {

@@ -128,7 +128,7 @@ describe('check', () => {
       state: 'fail',
       message:
         'the list of subscriptions answered 403: this needs the scope sessions:read, which the token does not have',
-      fix: 'create a token that may manage webhooks',
+      fix: 'create a token that also has this scope',
     })
   })
 

@@ -12,12 +12,16 @@ test('a leader that is not seen needs attention, by its name and id', () => {
     'the leader vm a1b2c3d4 was last seen 9 s ago',
   ])
   expect(textsOf({ replicas: [{ ...replica, leader: false, seen_seconds_ago: 9.2 }] })).toEqual([])
+  expect(textsOf({ replicas: [{ ...replica, self: true, seen_seconds_ago: 9.2 }] })).toEqual([])
 })
 
 test('the last session slot needs attention', () => {
   expect(textsOf({ slots: { used: 24, limit: 25 } })).toEqual([])
   expect(textsOf({ slots: { used: 25, limit: 25 } })).toEqual([
-    'all 25 session slots are in use: no session can be created',
+    '25 sessions, and service.session_slots is 25: the service may refuse new ones',
+  ])
+  expect(textsOf({ slots: { used: 40, limit: 25 } })).toEqual([
+    '40 sessions, and service.session_slots is 25: the service may refuse new ones',
   ])
   expect(textsOf({ slots: { used: 25, limit: null } })).toEqual([])
 })

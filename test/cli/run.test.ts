@@ -68,8 +68,8 @@ async function readiness(port: string): Promise<number | null> {
   }
 }
 
-function run(file: string): Running {
-  const one = start(['run', '-c', file])
+function run(file: string, env: Record<string, string> = {}): Running {
+  const one = start(['run', '-c', file], { env })
   running.push(one)
   return one
 }
@@ -122,31 +122,34 @@ describe('run', () => {
   })
 
   // [fault process-2]
-  test('ends at once on a second signal, with a callback still under way', async () => {
-    let asked = 0
-    const hanging = createServer(() => {
-      asked += 1
-    }).listen(0, '127.0.0.1')
-    await once(hanging, 'listening')
-    const { port } = hanging.address() as AddressInfo
-    const one = run(
-      await configured(
-        `stream: { start_from: beginning }\nhandlers: [{ name: app, url: "http://127.0.0.1:${port}/", timeout: 5m }]`,
-      ),
-    )
-    await createSession()
-    await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
-    const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
-    one.process.kill('SIGTERM')
-    await expect.poll(() => readiness(admin)).not.toBe(200)
-    const signalled = performance.now()
-    one.process.kill('SIGINT')
-    expect((await one.ended).code).toBe(1)
-    // Far less than the grace.
-    expect(performance.now() - signalled).toBeLessThan(10_000)
-    hanging.closeAllConnections()
-    hanging.close()
-  })
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'ends at once on a second signal, %s, with a callback still under way',
+    async (second) => {
+      let asked = 0
+      const hanging = createServer(() => {
+        asked += 1
+      }).listen(0, '127.0.0.1')
+      await once(hanging, 'listening')
+      const { port } = hanging.address() as AddressInfo
+      const one = run(
+        await configured(
+          `stream: { start_from: beginning }\nhandlers: [{ name: app, url: "http://127.0.0.1:${port}/", timeout: 5m }]`,
+        ),
+      )
+      await createSession()
+      await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
+      const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
+      one.process.kill('SIGTERM')
+      await expect.poll(() => readiness(admin)).not.toBe(200)
+      const signalled = performance.now()
+      one.process.kill(second)
+      expect((await one.ended).code).toBe(1)
+      // Far less than the grace.
+      expect(performance.now() - signalled).toBeLessThan(10_000)
+      hanging.closeAllConnections()
+      hanging.close()
+    },
+  )
 
   test('counts a signal once that comes twice, as Ctrl-C on npm start does', async () => {
     let asked = 0
@@ -160,6 +163,7 @@ describe('run', () => {
       await configured(
         `stream: { start_from: beginning }\nhandlers: [{ name: app, url: "http://127.0.0.1:${port}/" }]`,
       ),
+      { npm_lifecycle_event: 'start' },
     )
     await createSession()
     await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
@@ -184,6 +188,26 @@ describe('run', () => {
     const { code, err } = await one.ended
     expect(code).toBe(0)
     expect(err).not.toContain('no listener')
+  })
+
+  test('ends at once on a signal after an error that nothing caught', async () => {
+    const folder = await folderWith({
+      'handlers.mjs': [
+        'setTimeout(() => Promise.reject(new Error("an unhandled error")), 300)',
+        'export default { kind: "handlers", events: ["*"], handle: () => new Promise(() => setInterval(() => undefined, 1e6)), tools: [] }',
+      ].join('\n'),
+    })
+    const one = run(
+      await configured(
+        `stream: { start_from: beginning }\nhandlers: [{ name: app, timeout: 5m, module: "${folder}/handlers.mjs" }]`,
+      ),
+    )
+    await createSession()
+    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('an unhandled error')
+    const signalled = performance.now()
+    one.process.kill('SIGTERM')
+    expect((await one.ended).code).toBe(1)
+    expect(performance.now() - signalled).toBeLessThan(8000)
   })
 
   // [fault process-4]

@@ -395,7 +395,7 @@ admin: { listen: "0.0.0.0:8481" }
 handlers:
   - { name: a, url: "http://[::1]:1/", secret: ${secretOf(23)} }
   - { name: b, url: "http://[::1]:1/", secret: ${secretOf(24)} }`)
-    expect(warnings).toMatchObject([{ line: 3, path: 'handlers[0]' }])
+    expect(warnings).toMatchObject([{ line: 3, path: 'handlers[0].secret' }])
     expect(warnings.map(renderFault).join()).toContain('has a secret of fewer than 24 bytes')
   })
 

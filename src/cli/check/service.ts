@@ -92,7 +92,11 @@ function subscriptionFinding({ status, body, fault }: Answer, url: string): Find
     return fail(
       'webhooks',
       `the list of subscriptions answered ${status}${reason}`,
-      status === 403 ? 'create a token that may manage webhooks' : 'try again',
+      status !== 403
+        ? 'try again'
+        : error === null
+          ? 'create a token that may manage webhooks'
+          : 'create a token that also has this scope',
     )
   }
   const ours = (Array.isArray(body['data']) ? body['data'] : [])

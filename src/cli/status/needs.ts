@@ -78,7 +78,7 @@ function holdNeeds({ status, now }: Seen): Need[] {
 
 /** A follower shows the state that the leader reported last: a dead leader looks alive until another one has taken over. */
 function leaderNeeds({ status }: Seen): Need[] {
-  const leader = rowsOf(status, 'replicas').find((row) => row['leader'] === true)
+  const leader = rowsOf(status, 'replicas').find((row) => row['leader'] === true && row['self'] !== true)
   const unseen = numberOf(leader?.['seen_seconds_ago']) ?? 0
   if (leader === undefined || unseen < LEADER_UNSEEN) return []
   const text = `the leader ${nameOf(leader)} was last seen ${Math.round(unseen)} s ago`
@@ -94,8 +94,10 @@ function slotNeeds({ status }: Seen): Need[] {
   const { used, limit } = sectionOf(status, 'slots')
   const most = numberOf(limit)
   if (most === null || (numberOf(used) ?? 0) < most) return []
-  const text = `all ${most} session slots are in use: no session can be created`
-  return [{ tone: 'warn', text, advice: 'delete sessions that are done; or correct service.session_slots' }]
+  const text = `${count(numberOf(used) ?? 0, 'session')}, and service.session_slots is ${most}: the service may refuse new ones`
+  const advice =
+    'delete sessions that are done; if the organization has more slots, set service.session_slots'
+  return [{ tone: 'warn', text, advice }]
 }
 
 function replicaNeeds({ status }: Seen): Need[] {

@@ -122,8 +122,11 @@ export function cautions(
     for (const [index, { target }] of config[kind].entries()) {
       const secrets = target?.kind === 'http' ? target.secrets : []
       if (secrets.every((secret) => callbackKey(secret).length >= KEY)) continue
+      const entry = settings[kind][index] ?? {}
+      const key =
+        ['secret', 'secret_file', 'secrets', 'secrets_file'].find((name) => name in entry) ?? 'secret'
       warn(
-        [kind, index],
+        [kind, index, key],
         `has a secret of fewer than ${KEY} bytes, which can be guessed: use 32 random bytes`,
       )
     }

@@ -53,7 +53,7 @@ function drawSession(session) {
     <span class="cell-main"><${Text}>${session.title || 'without a title'}<//></span>
     <span class="cell-id">${session.id}</span>
     <span class="cell-extra"
-      >${session.required_actions.length > 0 && html`<span class="why">${waits(session.required_actions)}</span>`}</span
+      >${session.deleted_at === null && session.required_actions.length > 0 && html`<span class="why">${waits(session.required_actions)}</span>`}</span
     >
     <span class="cell-badge"
       ><${Badge} word=${session.deleted_at === null ? session.status : 'deleted'}

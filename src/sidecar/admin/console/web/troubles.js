@@ -73,7 +73,7 @@ function channelTroubles(channels, now) {
 const LEADER_UNSEEN = 8
 
 function leaderTroubles(replicas) {
-  const leader = replicas.find((replica) => replica.leader)
+  const leader = replicas.find((replica) => replica.leader && !replica.self)
   if (leader === undefined || leader.seen_seconds_ago < LEADER_UNSEEN) return []
   return [
     trouble({
@@ -97,8 +97,8 @@ function slotTroubles({ used, limit }) {
     trouble({
       id: 'slots',
       tone: 'warn',
-      what: `All ${limit} session slots are in use: no session can be created`,
-      fix: 'Delete sessions that are done, or correct service.session_slots.',
+      what: `${count(used, 'session')}, and service.session_slots is ${limit}: the service may refuse new ones`,
+      fix: 'Delete sessions that are done. If the organization has more slots, set service.session_slots.',
       link: '#/sessions',
     }),
   ]
