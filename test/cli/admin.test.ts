@@ -51,7 +51,7 @@ describe('lists', () => {
   test('are one JSON object a line for programs, page after page, as many as asked for', async () => {
     const { url, asked } = await adminApi({ 'GET /api/deliveries': paged(deliveries, (row) => row['id']) })
     const { out } = await cli(
-      ['deliveries', '--json', '--status', 'dead', '--handler', 'app', '--limit', '3'],
+      ['deliveries', '--json', '--status', 'dead', '--handler', 'app', '--session', 's-1', '--limit', '3'],
       {
         SIDECAR_ADMIN_URL: url,
       },
@@ -63,8 +63,8 @@ describe('lists', () => {
         .map((line) => JSON.parse(line) as unknown),
     ).toEqual(deliveries)
     expect(asked.map((one) => one.url)).toEqual([
-      '/api/deliveries?status=dead&handler=app&limit=3',
-      '/api/deliveries?status=dead&handler=app&limit=1&after=dlv_4_1',
+      '/api/deliveries?status=dead&handler=app&session_id=s-1&limit=3',
+      '/api/deliveries?status=dead&handler=app&session_id=s-1&limit=1&after=dlv_4_1',
     ])
   })
 

@@ -36,7 +36,7 @@ export const tool = section(
     retry: retry(3, '250ms', '5s', 'Runs that failed, within the deadline of the call.'),
     after_crash: Type.Union([Type.Literal('retry'), Type.Literal('fail')], {
       description:
-        'If the tool may have run and has no result (crash, time-out, reset, 5xx): `retry` runs it again with the same key, `fail` posts the error.',
+        'If a tool may have run and gave no result (crash, time-out, reset, status such as 500 or 429): `retry` runs it again with the same key, `fail` posts the error.',
       default: 'retry',
     }),
     error: Type.String({
