@@ -5,7 +5,8 @@ import type { Environment } from '../../sidecar/config/expand.ts'
 import type { Sidecar } from '../../sidecar/sidecar.ts'
 
 /** Where the commands look for a sidecar. */
-const ADMIN = '127.0.0.1:8481'
+export const CONSOLE_PORT = 8481
+const ADMIN = `127.0.0.1:${CONSOLE_PORT}`
 
 /** A configuration without handlers and tools. */
 export type BaseConfig = Omit<ConfigInput, 'handlers' | 'tools'>

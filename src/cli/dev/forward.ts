@@ -7,7 +7,7 @@ import { reportFailure } from '../failure.ts'
 import { readScenario } from '../scenario.ts'
 import { Accepted } from './accepted.ts'
 import { isComplete, settled } from './compare.ts'
-import { consoleOf, devConfig } from './config.ts'
+import { CONSOLE_PORT, consoleOf, devConfig } from './config.ts'
 import { appObservers } from './observe.ts'
 import { configOf, ownApp, type ForwardOptions } from './own-app.ts'
 import { startService, startSidecar, TOKEN } from './parts.ts'
@@ -23,7 +23,6 @@ interface PlayOptions {
 }
 
 const SERVICE_PORT = 4010
-const CONSOLE_PORT = 8481
 /** An editor writes a file in several steps. Milliseconds. */
 const CALM = 100
 
