@@ -1,5 +1,3 @@
-# syntax=docker/dockerfile:1
-
 # What runs is the same on every platform; better-sqlite3 brings its binaries for each, so nothing is compiled here and
 # no install script is wanted.
 FROM node:24-slim AS build
