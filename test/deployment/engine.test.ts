@@ -88,8 +88,8 @@ class Project implements AsyncDisposable {
         input: { text: 'call lookup_order {"order_id":"42"}' },
       }),
     })
-    expect(created.statusCode).toBe(201)
-    await created.body.dump()
+    const answer = await created.body.text()
+    if (created.statusCode !== 201) throw new Error(`the emulator answered ${created.statusCode}: ${answer}`)
   }
 
   /** Waits until the app has had so many events of settled turns. @returns what it printed. */
