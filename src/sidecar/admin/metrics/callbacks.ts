@@ -26,7 +26,9 @@ export function callbackMetrics(
     { handler },
     CALLBACK,
   )
-  const deadLetters = meter.counter('callback_dead_letters_total', 'Deliveries given up.', { handler })
+  const deadLetters = meter.counter('callback_dead_letters_total', 'Deliveries that became dead letters.', {
+    handler,
+  })
   const dropped = meter.counter(
     'callback_transients_dropped_total',
     'Transient events that were dropped because the handler had no free slot.',

@@ -42,7 +42,7 @@ export function channelMetrics(meter: Meter) {
   meter.gauge('stream_last_event_timestamp_seconds', 'When the last frame came.', () =>
     secondsOf(lastFrameAt),
   )
-  meter.gauge('stream_seq', 'The last frame that the sidecar stored.', () =>
+  meter.gauge('stream_seq', 'The `seq` of the last frame that the sidecar stored.', () =>
     seq === null ? null : Number(seq),
   )
   meter.gauge(

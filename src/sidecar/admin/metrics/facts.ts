@@ -27,7 +27,7 @@ export function factMetrics(meter: Meter) {
   )
   const lags = meter.histogram(
     'fact_lag_seconds',
-    'From the event to the moment a channel reported it.',
+    'Time from an event to the moment at which a channel reported it.',
     { channel: CHANNELS },
     WAIT,
   )

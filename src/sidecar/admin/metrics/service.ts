@@ -21,7 +21,7 @@ export function serviceMetrics(meter: Meter) {
   const remaining = new Map<string, number>()
   meter.gauges(
     'api_rate_limit_remaining',
-    'Requests left in a rate bucket, as the service reported.',
+    'Requests left in a bucket of the rate limit, as the service reported.',
     { bucket },
     async () => [...remaining],
   )

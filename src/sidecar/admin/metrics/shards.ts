@@ -5,8 +5,8 @@ import type { Meter } from './meter.ts'
 export function shardMetrics(meter: Meter) {
   let leads = true
   let owned: number | null = null
-  meter.gauge('leader', '1 on the replica that holds the stream and the sweep.', () => leads)
-  meter.gauge('shards_owned', 'Shards of the sessions that this replica works on, of 64.', () => owned)
+  meter.gauge('leader', '1 on the replica that reads the stream and the list of sessions.', () => leads)
+  meter.gauge('shards_owned', 'How many of the 64 shards of sessions this replica owns.', () => owned)
   const renewals = meter.counter(
     'lease_renewals_total',
     'Renewals of the leases of this replica, by outcome. None with SQLite.',

@@ -48,7 +48,7 @@ export function stateMetrics(
   )
   meter.gauge(
     'artifact_oldest_pending_timestamp_seconds',
-    'When the oldest of the ended turns that wait for artifacts was created. Absent if none waits.',
+    'Creation time of the oldest ended turn that waits for artifacts. Absent if none waits.',
     async () => secondsOf((await counts())?.artifactsPendingSince),
   )
   meter.gauge(

@@ -10,7 +10,8 @@ export const stream = section(
         { type: 'string', pattern: '^[0-9]{1,40}$' },
         { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
       ],
-      description: 'Where to begin on an empty store; later starts continue at the stored cursor.',
+      description:
+        'Where the stream begins on an empty store. A number: after the event with this `seq`. Later starts continue at the stored cursor.',
       errorMessage: 'now, beginning, or a seq (one of more than 15 digits in quotes)',
       default: 'now',
     }),
@@ -41,7 +42,8 @@ export const webhooks = section(
       }),
     ),
     secrets: Type.Array(Type.String({ minLength: 1, writeOnly: true }), {
-      description: 'Secrets of a subscription that you created yourself; several while rotating.',
+      description:
+        'Secret of a subscription that you created yourself; while rotating, the old and the new one.',
       maxItems: 8,
       default: [],
     }),
@@ -67,7 +69,11 @@ export const polling = section(
         default: '30s',
       },
     ),
-    sweep: duration('Interval between reads of all sessions.', ['1s', '7d'], { default: '15m' }),
+    sweep: duration(
+      'Interval at which the sidecar lists all sessions, to find every change and deletion.',
+      ['1s', '7d'],
+      { default: '15m' },
+    ),
   },
   { description: 'Polling: periodic reads of the resources.', default: {} },
 )

@@ -17,7 +17,7 @@ export const handler = section(
       }),
       {
         description:
-          'Types of facts to deliver: "*", a prefix such as "turn.*", or a whole type. Transient types must be named in full.',
+          'Types of facts to deliver: "*", a prefix such as "turn.*", or a whole type. Transient types, such as "agent.text", must be named in full.',
         minItems: 1,
         maxItems: 200,
         default: ['*'],
@@ -29,9 +29,9 @@ export const handler = section(
         'Form of the body: `standard`, the sidecar’s own JSON, or CloudEvents 1.0 structured JSON.',
       default: 'standard',
     }),
-    ordered: flag('Per session: one at a time, in order.', true),
+    ordered: flag('Deliver the facts of a session one at a time, in order.', true),
     concurrency: Type.Integer({
-      description: 'Callbacks under way at once, over all sessions.',
+      description: 'Largest number of callbacks under way at once, over all sessions.',
       minimum: 1,
       maximum: 1024,
       default: 16,
@@ -40,7 +40,7 @@ export const handler = section(
       {
         max: Type.Integer({
           description:
-            'Facts in one request; above 1 the body is a JSON array. A module takes one at a time.',
+            'Largest number of facts in one request; above 1 the body is a JSON array. A module always gets one at a time.',
           minimum: 1,
           maximum: 500,
           default: 1,
@@ -49,12 +49,12 @@ export const handler = section(
       },
       { description: 'Several facts in one request.', default: {} },
     ),
-    timeout: duration('For the whole exchange, connecting included.', ['1ms', '1h'], { default: '15s' }),
+    timeout: duration('Time limit of one callback, connecting included.', ['1ms', '1h'], { default: '15s' }),
     retry: retry(
       16,
       '1s',
       '1h',
-      'Attempts that the handler failed, with full jitter; an unreachable handler uses up none.',
+      'Repeated attempts after failures, with full jitter; an unreachable handler uses up no attempt.',
     ),
   },
   { description: 'An application that receives facts.', ...exactlyOneTarget },

@@ -5,11 +5,11 @@ export const store = section(
   {
     url: Type.String({
       description:
-        'sqlite:PATH, relative to this file, in the image to /app; or postgres://USER@HOST/DATABASE?sslmode=verify-full.',
+        'sqlite:PATH (relative to this file; in the image, to /app) or postgres://USER@HOST/DATABASE?sslmode=verify-full.',
       format: 'store-url',
       default: 'sqlite:data/sidecar.db',
     }),
-    password: secret('Password of the database; else that of the address, or PGPASSWORD.', {
+    password: secret('Password of the database. Default: the password in the address, or else PGPASSWORD.', {
       minLength: 1,
       examples: ['${DATABASE_PASSWORD}'],
     }),
@@ -32,10 +32,13 @@ export const admin = section(
       format: 'listen',
       default: '127.0.0.1:8481',
     }),
-    token: secret('Bearer token of the API and the console; needed unless listening on loopback.', {
-      format: 'token',
-      examples: ['${ADMIN_TOKEN:-}'],
-    }),
+    token: secret(
+      'Bearer token of the API and the console. Without one they are turned off, unless the listener is on loopback.',
+      {
+        format: 'token',
+        examples: ['${ADMIN_TOKEN:-}'],
+      },
+    ),
     token_file: secretFile('the bearer token'),
   },
   { description: 'The admin listener.', default: {} },

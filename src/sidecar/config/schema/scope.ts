@@ -7,7 +7,8 @@ export const scope = section(
       type: 'object',
       additionalProperties: { type: 'string' },
       maxProperties: 50,
-      description: 'Pairs that a session must have in its metadata, all of them. Empty: any session.',
+      description:
+        'Keys and values that a session must have in its metadata, all of them. Empty: any session.',
       examples: [{ app: 'billing' }],
       default: {},
     }),
@@ -18,7 +19,7 @@ export const scope = section(
           { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, maxItems: 100 },
         ],
         description:
-          'Id of the token that created a session (its created_by_token, never the token itself), or a list of such ids.',
+          'Only sessions with this value in their field created_by_token: the id of a token, never the token itself. Or a list of ids.',
         errorMessage: 'the id of a token, or a list of ids',
         examples: ['tok_1'],
       }),
@@ -26,7 +27,7 @@ export const scope = section(
   },
   {
     description:
-      'Selects the sessions of this sidecar. Of other sessions only the list is read: they make no fact and run no tool. Empty: all sessions. A session must match all given keys.',
+      'Selects the sessions of this sidecar. Other sessions make no facts and run no tools. Empty: all sessions. A session must match all given keys.',
     default: {},
   },
 )

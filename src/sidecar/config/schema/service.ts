@@ -49,7 +49,7 @@ export const service = section(
         message_body: Type.Optional(
           Type.Unsafe<Record<string, unknown>>({
             type: 'object',
-            description: 'Body of that message, with {{text}} where the text goes.',
+            description: 'Body of a request to message_path, with {{text}} where the text goes.',
             examples: [{ type: 'user.message', text: '{{text}}' }],
           }),
         ),
@@ -57,7 +57,7 @@ export const service = section(
         session_stream_path: path('GET route of one session’s stream.', '/v1/sessions/{session_id}/events'),
         idempotency_header: Type.Optional(
           Type.String({
-            description: 'Name of the idempotency header.',
+            description: 'Name of the header for the idempotency key of a POST.',
             pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
             errorMessage: 'the name of an HTTP header',
             examples: ['Idempotency-Key'],
@@ -67,5 +67,5 @@ export const service = section(
       { description: 'Routes that discovery cannot find, or finds wrongly.', default: {} },
     ),
   },
-  { description: 'The service that we follow.' },
+  { description: 'The Agent Session Service that the sidecar follows.' },
 )

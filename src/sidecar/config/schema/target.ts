@@ -18,13 +18,13 @@ export const target = (kind: 'handler' | 'tool', example: string) => ({
     }),
   ),
   secret: secret(
-    'Standard Webhooks secret that signs the requests. Without one they are unsigned; off loopback this causes a warning.',
+    'Standard Webhooks secret that signs the requests. Without one they are unsigned, with a warning unless the url is on loopback.',
     { format: 'callback-secret', examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
   ),
   secret_file: secretFile('the secret'),
   secrets: Type.Optional(
     Type.Array(Type.String({ format: 'callback-secret', writeOnly: true }), {
-      description: 'Several secrets while rotating, the newest first; every one signs.',
+      description: 'Several secrets while rotating, the newest first; each signs every request.',
       maxItems: 8,
     }),
   ),

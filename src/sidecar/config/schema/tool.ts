@@ -6,7 +6,7 @@ export const tool = section(
   {
     name: Type.String({
       description:
-        'The name of the function as declared on the session, or `*` for every function without a tool of its own: `{name}` in its url is the function.',
+        'Name of the function as declared on the session, or `*` for every function without a tool of its own; `{name}` in its url is replaced by the name.',
       pattern: '^([A-Za-z0-9_-]{1,64}|\\*)$',
       errorMessage: `${NAME.errorMessage}, or "*"`,
     }),
@@ -19,21 +19,21 @@ export const tool = section(
       }),
     ),
     ...target('tool', 'http://127.0.0.1:3000/tools/lookup_order'),
-    timeout: duration('For one run of the tool.', ['1ms', '2h'], { default: '30s' }),
+    timeout: duration('Time limit of one run of the tool.', ['1ms', '2h'], { default: '30s' }),
     deadline: Type.Optional(
       duration(
-        'For the whole call, with all attempts and a late answer: declared as `timeout_seconds`, in whole seconds. Without it a call may wait for ever.',
+        'Time limit of the whole call, with all attempts and a late answer; declared on the session as `timeout_seconds`. Without it a call may wait forever.',
         ['1s', '2h'],
         { examples: ['10m'] },
       ),
     ),
     concurrency: Type.Integer({
-      description: 'Runs under way at once, over all sessions.',
+      description: 'Largest number of runs under way at once, over all sessions.',
       minimum: 1,
       maximum: 1024,
       default: 8,
     }),
-    retry: retry(3, '250ms', '5s', 'Runs that failed, within the deadline of the call.'),
+    retry: retry(3, '250ms', '5s', 'Repeated runs after failures, within the deadline of the call.'),
     after_crash: Type.Union([Type.Literal('retry'), Type.Literal('fail')], {
       description:
         'If a tool may have run and gave no result (crash, time-out, reset, status such as 500 or 429): `retry` runs it again with the same key, `fail` posts the error.',
@@ -47,7 +47,7 @@ export const tool = section(
     }),
     on_not_delivered: Type.Union([Type.Literal('resend'), Type.Literal('report')], {
       description:
-        'If the sandbox no longer waits for an answer: send a new message with the same information, or only report it.',
+        'If the sandbox no longer waits for an answer: `resend` sends the information as a new message, `report` only reports `call.not_delivered`.',
       default: 'resend',
     }),
   },
