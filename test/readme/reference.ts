@@ -143,7 +143,7 @@ export function routesReference(description: JsonObject): string {
       ]
     }),
   )
-  return table(['route', 'takes', 'what'], lines)
+  return table(['route', 'query parameters', 'what'], lines)
 }
 
 /** Parameters beside those that every list takes. */

@@ -76,7 +76,7 @@ export function openApiRoutes(options: {
       {
         method: 'GET',
         path,
-        summary: 'This description.',
+        summary: 'The OpenAPI description of these routes.',
         success: { status: 200, description: 'An OpenAPI document.', content: Document },
       },
       () => describe([...PROBES, ...options.routes, ...own], options.version, options.secured()),

@@ -90,7 +90,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         method: 'POST',
         path: '/api/deliveries/{id}/retry',
         summary:
-          'Sends a dead or delivered fact again, or a pending one that waits for its next attempt now.',
+          'Sends a dead or delivered fact again. A pending one that waits for its next attempt is sent now.',
         success: { status: 202, description: 'The delivery is due.', content: Retried },
         problems: [404, 409],
       },
