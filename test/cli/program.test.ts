@@ -100,7 +100,7 @@ describe('the command line', () => {
     [['run', '--confg', 'x'], "unknown option '--confg'\n  fix: use --config\n"],
     [
       ['run'],
-      'sidecar.yaml does not exist\n  fix: write one by "session-sidecar init", or name another file with -c',
+      'sidecar.yaml does not exist\n  fix: write one with "session-sidecar init", or name another file with -c',
     ],
     [['run', '-c'], "option '-c, --config <file>' needs a value"],
     [['rum', 'x'], "unknown command 'rum'\n  fix: use run\n"],

@@ -143,7 +143,7 @@ describe('npm start', () => {
     const { err, code } = await npm(await folderWith({}), 'check')
     expect({ code, err }).toEqual({
       code: 2,
-      err: 'error: sidecar.yaml does not exist\n  fix: write one by "npm start -- init", or name another file with -c\n',
+      err: 'error: sidecar.yaml does not exist\n  fix: write one with "npm start -- init", or name another file with -c\n',
     })
     expect((await npm(ROOT, 'check', '--help')).out).toContain('Usage: npm start -- check [options]')
     const folder = await folderWithStore()

@@ -1,10 +1,13 @@
 import { callbackKey } from '../../std/signature.ts'
 import { isLoopback, parseListen } from './listen.ts'
 
-/** The fault of a value, in words that follow the key's name; null for a valid value. */
+/**
+ * What is wrong with a value, in words that follow the key's name in a message: "must be HOST:PORT". null: the value is
+ * valid.
+ */
 export type Check = (value: string) => string | null
 
-/** The `format`s of schema.ts. No check repeats the value: it may hold a secret. */
+/** One check for each `format` in schema.ts. No message repeats the value, because the value may be a secret. */
 export const checks: Record<string, Check> = {
   'http-url': (value) => httpFault(value),
 
@@ -59,7 +62,10 @@ function httpFault(value: string): string | null {
     : 'must have no user name and no password: they would be logged'
 }
 
-/** As a configuration must have it: with the prefix, by which people and scanners recognize a secret. */
+/**
+ * Whether a text is a callback secret that begins with `whsec_`. `callbackKey` also accepts one without the prefix; a
+ * configuration must have it, because people and secret scanners recognize a secret by it.
+ */
 export function isCallbackSecret(text: string): boolean {
   try {
     callbackKey(text)

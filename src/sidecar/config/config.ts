@@ -14,7 +14,7 @@ export interface Config {
     tokenExpiresAt: number | null
     /** Sessions that the organization may have at once. */
     sessionSlots: number
-    /** The page where people answer; may contain `{session_id}`. */
+    /** The page of the service's Console on which people answer; may contain `{session_id}`. */
     consoleUrl: string
     routes: RouteOverrides
   }
@@ -43,7 +43,10 @@ export interface Config {
   secretFiles: SecretSource[]
 }
 
-/** Paths are templates as in the service's document: `/v1/sessions/{session_id}/answers`. null: found by discovery. */
+/**
+ * Paths are templates as in the service's OpenAPI document: `/v1/sessions/{session_id}/answers`. null: discovery finds
+ * the path.
+ */
 export interface RouteOverrides {
   answerPath: string | null
   messagePath: string | null
@@ -56,15 +59,15 @@ export interface RouteOverrides {
 
 export type StoreUrl =
   /**
-   * `former`: the paths used by versions that resolved a relative path against the working
-   * directory; empty for an absolute one.
+   * `former`: where earlier versions would have put the file, since they resolved a relative path against the working
+   * directory. Empty for an absolute path.
    */
   | { kind: 'sqlite'; path: string; former: string[] }
   /** `url`: complete, without password and parameters, so that it may be shown. `tls` null: unencrypted. */
   | { kind: 'postgres'; url: string; password: string | null; tls: DatabaseTls | null }
 
 export interface DatabaseTls {
-  /** What of the server's certificate is checked; `name`: also the authority. */
+  /** What is checked of the server's certificate. `authority`: who issued it; `name`: that, and the host name in it. */
   checked: 'nothing' | 'authority' | 'name'
   /** PEM. */
   ca: string | null
@@ -83,12 +86,12 @@ export interface HandlerConfig extends Omit<HandlerSpec, 'target'> {
 
 export interface ToolConfig extends Omit<ToolSpec, 'target' | 'description' | 'parameters'> {
   target: TargetConfig
-  /** null: as the module defines. */
+  /** null: the module defines it. */
   description: string | null
   parameters: JsonObject | null
 }
 
-/** The owner of the secret. */
+/** The part of the configuration that a secret belongs to. */
 export type SecretOwner =
   | { of: 'service.token' }
   | { of: 'admin.token' }
@@ -96,7 +99,10 @@ export type SecretOwner =
   | { of: 'webhooks.secrets' }
   | { of: 'handler' | 'tool'; name: string }
 
-/** An owner's secrets, part by part in their order, at least one of them a file. */
+/**
+ * The secrets of one owner, in the order of the configuration. At least one part is a file, so they can change while
+ * the program runs.
+ */
 export interface SecretSource {
   owner: SecretOwner
   parts: SecretPart[]
@@ -106,5 +112,5 @@ export interface SecretSource {
 
 export type SecretPart =
   | { kind: 'value'; value: string }
-  /** `lines`: one secret a line; otherwise the file holds one. */
+  /** `lines`: the file holds one secret per line; otherwise it holds a single secret. */
   | { kind: 'file'; file: string; lines: boolean; format: 'token' | 'callback-secret' | 'any' }

@@ -5,9 +5,12 @@ import type { Environment } from './expand.ts'
 import { isLoopback } from './listen.ts'
 import { readSmallFile } from './secrets.ts'
 
-/** Bytes; a bundle of authorities is a few hundred kilobytes. */
+/** Bytes. A bundle with the certificates of all public authorities has a few hundred kilobytes. */
 const MAX_CERTIFICATES = 2 * 1024 * 1024
-/** The parameters of an address that count, as PostgreSQL's own programs name them, and their variables. */
+/**
+ * The parameters of `store.url` that have an effect, and the variable that replaces each one when it is absent. libpq,
+ * on which psql is built, uses the same names.
+ */
 const PARAMETERS = {
   host: 'PGHOST',
   port: 'PGPORT',
@@ -21,14 +24,17 @@ const MODES = 'disable, require, verify-ca or verify-full'
 export interface DatabaseSource {
   /** `postgres://…` */
   url: string
-  /** Of `store.password` or its file; null: of the address or of PGPASSWORD. */
+  /** From `store.password` or its file. null: the password of the address is used, or PGPASSWORD. */
   password: string | null
-  /** The folder that paths of certificates start from. */
+  /** Relative paths of certificates start from this folder. */
   base: string
   env: Environment
 }
 
-/** The address of a database: what it leaves out, the variables `PG…` say. `blame` receives a fault, which repeats no value. */
+/**
+ * The address of a database. What `store.url` leaves out comes from the variables `PG…`, such as PGHOST. `blame`
+ * receives each fault, whose text repeats no value.
+ */
 export async function databaseOf(
   { url: text, password, base, env }: DatabaseSource,
   blame: (message: string) => void,
@@ -72,13 +78,13 @@ async function tlsOf(
   }
   const [ca, cert, key] = [await read('sslrootcert'), await read('sslcert'), await read('sslkey')]
   if ((cert === null) !== (key === null)) blame('needs both sslcert and sslkey for a client certificate')
-  // As PostgreSQL's own programs: an authority that is given is checked in any mode.
+  // With `sslmode=require`, an `sslrootcert` that is given is checked all the same, as in libpq.
   const checked =
     mode === 'verify-full' ? 'name' : mode === 'verify-ca' || ca !== null ? 'authority' : 'nothing'
   return { checked, ca, cert, key }
 }
 
-/** What is allowed and unsafe, or without effect. */
+/** Warnings about a `store.url` that is allowed but unsafe, or that has parameters without effect. */
 export function cautionsOf(store: StoreUrl, text: string): string[] {
   if (store.kind !== 'postgres') return []
   const unknown = [...new URL(text).searchParams.keys()].filter((name) => !(name in PARAMETERS))
@@ -92,7 +98,7 @@ export function cautionsOf(store: StoreUrl, text: string): string[] {
   return found
 }
 
-/** A part of an address; unchanged when it is not percent-encoded. */
+/** A part of an address, decoded. A part that is not percent-encoded correctly, such as `50%`, stays unchanged. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part)

@@ -12,7 +12,10 @@ import {
 import { messageOf } from '../../std/errors.ts'
 import type { Fault, Path } from './fault.ts'
 
-/** The number of repeated anchors in all. A file with more is an attack on our memory, not a configuration. */
+/**
+ * How many values the aliases (`*name`) of one file may repeat. A file that repeats more is an attack on our memory,
+ * not a configuration.
+ */
 const MAX_ALIASES = 10_000
 
 export interface Place {

@@ -10,13 +10,15 @@ export interface Expansion {
   faults: string[]
 }
 
-/** Expands `${VAR}`, `${VAR:-default}` and `${VAR:?message}`, as a shell does. Values and defaults are not expanded. */
+/**
+ * Expands `${VAR}`, `${VAR:-default}` and `${VAR:?message}`, as a shell does. What is inserted is not expanded again.
+ */
 export function expand(text: string, env: Environment): Expansion {
   const faults: string[] = []
   const expanded = text.replace(PLACEHOLDER, (whole: string, inside: string | undefined, end: string) => {
     if (inside === undefined) return '${'
     const match = INSIDE.exec(inside)
-    // A default that names another variable would end at the brace of that one.
+    // In `${A:-${B}}` the default would end at the first brace, which is that of `${B}`.
     if (match === null || end === '' || inside.includes('${')) {
       faults.push(
         'a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, not nested; a literal "${" is "$${"',

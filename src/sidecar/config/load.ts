@@ -38,14 +38,14 @@ export interface ResolveOptions {
   now?: number
 }
 
-/** Replaces the one section that every configuration must have, for callers that do not need it. */
+/** `loadSection` uses this in place of `service`, the one section that every configuration must have. */
 const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
-const MAKE_ONE = 'write one by "session-sidecar init", or name another file with -c'
+const MAKE_ONE = 'write one with "session-sidecar init", or name another file with -c'
 
 /**
  * Reads a configuration file, YAML or JSON (config/README.md, Configuration).
- * @param now milliseconds since the epoch, to warn about an expired token; without it there is no
- *   warning. @throws {ConfigError} with all faults.
+ * @param now milliseconds since the epoch, to warn about an expired token; without it there is no warning.
+ * @throws {ConfigError} with all faults.
  */
 export async function loadConfig(file: string, env: Environment, now = 0): Promise<Loaded> {
   const document = await read(file)
@@ -74,7 +74,7 @@ export async function loadSection<Section extends 'admin' | 'store'>(
   return (await build(part, source, { env: overrides, base, now: 0 })).config[section]
 }
 
-/** @throws {ConfigError} when it cannot be read, or is no YAML. */
+/** @throws {ConfigError} when the file cannot be read, or is not YAML. */
 async function read(file: string): Promise<ConfigDocument> {
   const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
     const fault = { file: null, line: null, column: null, path: '', message: messageOf(error) }
@@ -86,7 +86,8 @@ async function read(file: string): Promise<ConfigDocument> {
 }
 
 /**
- * The same keys as an object, for programs. Values are used unchanged: no variable is expanded.
+ * Resolves a configuration that a program gives as an object, with the same keys as the file. Values are used
+ * unchanged: no variable is expanded.
  * @throws {ConfigError} with all faults.
  */
 export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Promise<Loaded> {
@@ -159,7 +160,10 @@ async function build(
   return { config, warnings: placed(warnings), files, settings: complete }
 }
 
-/** One fault per path: further faults of a value follow from the first. An unknown key comes first. */
+/**
+ * Keeps one fault for each path, because further faults of a value follow from the first. That the key itself is
+ * unknown counts more than any fault of its value.
+ */
 function firstOfEach(faults: Finding[]): Finding[] {
   const byPath = new Map<string, Finding>()
   for (const fault of faults) {
@@ -182,7 +186,10 @@ function place(fault: Finding, source: Source, applied: Override[]): Fault {
   return { file: source.file, line: spot?.line ?? null, column: spot?.column ?? null, ...at }
 }
 
-/** Setting a secret also removes its `_file`, and the reverse. */
+/**
+ * Whether the variable that set `set` makes a fault at `other` irrelevant. `SIDECAR_SERVICE__TOKEN` also replaces
+ * `service.token_file`, and the reverse.
+ */
 function replaces(set: Path, other: Path): boolean {
   if (startsWith(other, set)) return true
   const sibling = (at: Path): string => renderPath(at).replace(/_file$/, '')

@@ -18,8 +18,8 @@ export interface Overrides {
 }
 
 /**
- * Sets, in `root`, every key that a variable `SIDECAR_` + path names (`SIDECAR_HANDLERS__0__URL`). A secret that is set
- * this way replaces its `_file`, and the reverse.
+ * `SIDECAR_HANDLERS__0__URL` sets `handlers[0].url`: this sets, in `root`, every key that such a variable names. A
+ * secret that is set this way replaces its `_file`, and the reverse.
  *
  * A variable is ours when it has a `__` or names a whole section. Beside a service called `sidecar`, Kubernetes sets
  * `SIDECAR_SERVICE_HOST` and similar variables in every pod: those are ignored.
@@ -28,7 +28,7 @@ export function override(root: JsonObject, shape: Shape, env: Environment): Over
   const result: Overrides = { applied: [], faults: [] }
   const variables = Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && isOurs(name.slice(PREFIX.length), shape))
-    // HANDLERS__2 before HANDLERS__10: a list grows from its end.
+    // HANDLERS__2 comes before HANDLERS__10, because an entry can be added only at the end of a list.
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
   for (const variable of variables) {
     const text = env[variable]
@@ -44,7 +44,7 @@ function isOurs(name: string, shape: Shape): boolean {
   return name.includes('__') || propertyOf(shape, name.toLowerCase()) !== undefined
 }
 
-/** @returns the path that was set, or the fault of the name; then nothing was changed. */
+/** @returns the path that was set, or what is wrong with the name of the variable; then nothing was changed. */
 function place(root: JsonObject, shape: Shape, steps: string[], text: string): Path | string {
   const path: (string | number)[] = []
   let there: Json | undefined = root

@@ -8,8 +8,9 @@ type Validator = Pick<Ajv, 'validateSchema' | 'errors'>
 const validators = new Map<Dialect, Promise<Validator>>()
 
 /**
- * What is wrong with a JSON Schema that a tool declares, or null. Of draft-07 or 2020-12, as the library takes them. Loaded
- * where a tool declares one: a start without tools is faster by it.
+ * What is wrong with the JSON Schema that a tool declares; null: nothing. It counts as 2020-12 unless it names
+ * draft-07, as in library/schema.ts. The validator is loaded only when a tool declares a schema, so that a start
+ * without tools is faster.
  */
 export async function schemaFault(schema: Json | undefined): Promise<string | null> {
   if (!isObject(schema)) return null

@@ -7,7 +7,10 @@ import { propertyOf, type Shape } from './shape.ts'
 
 const REDACTED = '[redacted]'
 
-/** Shorter secrets are hidden only under their key: elsewhere this would hide ordinary words. */
+/**
+ * A secret of fewer characters is hidden only under its own key. To hide it everywhere would hide parts of ordinary
+ * words.
+ */
 const SHORTEST = 4
 
 /** The effective configuration as YAML. Secrets are hidden by their key, and at every other place by their value. */
@@ -51,7 +54,7 @@ function hide(text: string, secrets: readonly string[]): string {
   return hidden
 }
 
-/** A password in the address of the store, however short. */
+/** Hides the password in the address of the store, also one that is too short to be hidden by its value. */
 function withoutPassword(text: string): string {
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@:]*):[^/@]*@/i, `$1:${REDACTED}@`)
 }

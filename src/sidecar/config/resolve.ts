@@ -27,7 +27,9 @@ import type { Blame } from './tree.ts'
 export interface Folders {
   /** For modules and secret files. */
   base: string
-  /** For the store: its own, null for `base`; and those of earlier versions. */
+  /**
+   * For the store. `base`: its own folder; null: the `base` above. `former`: the folders that earlier versions used.
+   */
   store: { base: string | null; former: readonly string[] }
 }
 
@@ -35,7 +37,7 @@ type FileFormat = Extract<SecretPart, { kind: 'file' }>['format']
 
 /**
  * Turns valid settings into the form that the program uses: milliseconds, absolute paths, secrets read from their
- * files. A file that cannot be read is a fault. `env`: the variables of PostgreSQL's own programs.
+ * files. A file that cannot be read is a fault. `env`: has the variables `PG…` of PostgreSQL.
  */
 export async function resolve(
   settings: Settings,
@@ -206,7 +208,7 @@ function retryOf(retry: Settings['tools'][number]['retry']): RetrySpec {
   return { attempts: retry.attempts, base: ms(retry.base), max: ms(retry.max) }
 }
 
-/** The schema guarantees that these parse. */
+/** The schema has checked the format of this text and of the next: one that cannot be parsed is a bug. */
 function ms(duration: string): number {
   const value = parseDuration(duration)
   if (value === null) throw new TypeError(`not a duration: ${duration}`)

@@ -9,8 +9,8 @@ import type { Blame } from './tree.ts'
 import { schemaFault } from './parameters.ts'
 
 /**
- * Rules between keys, which a schema cannot express well. They also run on trees that failed the
- * schema, so that all faults are reported together. So they assume nothing about the tree.
+ * Rules that concern several keys, such as `token` and `token_file`, which a schema cannot express well. They also run
+ * on a tree that failed the schema, so that all faults are reported together: no rule relies on the shape of the tree.
  */
 export async function applyRules(tree: Json | undefined, blame: Blame): Promise<void> {
   if (!isObject(tree)) return
@@ -93,7 +93,7 @@ const KEY = 24
 /** An admin token with this many random characters cannot be guessed. */
 const ADMIN_TOKEN = 16
 
-/** Warnings about allowed but unsafe settings. `config`: with the values that come from files. */
+/** Warnings about allowed but unsafe settings. `config`: has the secrets that were read from files. */
 export function cautions(
   settings: Settings,
   config: Pick<Config, 'admin' | 'handlers' | 'store' | 'tools'>,

@@ -4,7 +4,7 @@ import { codeOf, messageOf } from '../../std/errors.ts'
 import { checks } from './checks.ts'
 import type { SecretPart } from './config.ts'
 
-/** Without node:fs/promises, which loads watchers and a command line editor. */
+/** Made from node:fs, because node:fs/promises also loads file watchers and a line editor, which delays each start. */
 const [open, fstat, read, close] = [
   promisify(fs.open),
   promisify(fs.fstat),
@@ -12,7 +12,7 @@ const [open, fstat, read, close] = [
   promisify(fs.close),
 ]
 
-/** Bytes. A secret has fewer than a hundred; a longer file is no secret. */
+/** Bytes. A secret has fewer than a hundred, so a longer file holds something else. */
 const MAX_SECRET_FILE = 64 * 1024
 
 /** @throws {Error} that describes the fault of the file, without its content. */
@@ -46,7 +46,8 @@ export async function readSmallFile(file: string, limit: number): Promise<string
     const opened = await open(file, 'r')
     try {
       if ((await fstat(opened)).isDirectory()) throw new Error('is a directory')
-      // Read one byte more to distinguish a file at the limit from a longer one; a device or a pipe has no size.
+      // One byte more than `limit` is read, to see whether the file is longer. Its size cannot answer that: a device or
+      // a pipe has none.
       const { buffer, bytesRead } = await fill(opened, Buffer.alloc(limit + 1))
       if (bytesRead > limit) throw new Error(`is longer than ${limit} bytes`)
       return decode(buffer.subarray(0, bytesRead))

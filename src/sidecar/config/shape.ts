@@ -1,6 +1,9 @@
 import { parseJson, isObject, type Json, type JsonObject } from '../../std/json.ts'
 
-/** The keywords of schema.ts that decide something; `oneOf` is checked by rules.ts, which says more. */
+/**
+ * The keywords of schema.ts that the validation uses. `oneOf` (`url` or `module`) is not among them: rules.ts checks
+ * it, with a more precise message.
+ */
 interface Keywords {
   type: string
   anyOf: Shape[]
@@ -65,8 +68,8 @@ export function valueOf(text: string, shape: Shape | undefined): Json {
 }
 
 /**
- * Prepares a tree for the schema, in place. A key without a value, or with the empty string of
- * `${VAR:-}`, is removed. Texts from variables become numbers if the key needs a number.
+ * Prepares a tree for the check against the schema, in place. A key without a value, or with an empty one as after
+ * `${VAR:-}`, is removed. A text that comes from a variable becomes a number or boolean if its key needs one.
  */
 export function settle(tree: Json | undefined, shape: Shape, expanded: ReadonlySet<string>): void {
   walk(tree, shape, [])

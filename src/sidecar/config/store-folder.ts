@@ -5,13 +5,17 @@ import type { StoreUrl } from './config.ts'
 import type { Environment } from './expand.ts'
 import type { Folders } from './resolve.ts'
 
-/** Its side files; a database without its WAL is an older one. */
+/**
+ * The endings of a database and its side files. If a database is moved without its `-wal`, its last commits are lost.
+ */
 const PARTS = ['', '-wal', '-shm']
 
 /**
- * The folder against which a relative `store.url` is resolved. The image sets SIDECAR_STORE_BASE:
- * there the configuration is mounted read-only, and only /app/data is writable. npm runs a script
- * in the folder of its package, so that was the working directory in earlier versions.
+ * The folder against which a relative `store.url` is resolved. The image sets SIDECAR_STORE_BASE: there the
+ * configuration is mounted read-only, and only /app/data is writable.
+ *
+ * `former`: where an earlier version may have put the store. That is the working directory, and the folder of the npm
+ * package that started us, because npm runs its scripts there.
  */
 export function storeFolders(env: Environment): Folders['store'] {
   const own = env['SIDECAR_STORE_BASE'] ?? ''
@@ -25,8 +29,8 @@ export function storeFolders(env: Environment): Folders['store'] {
 /**
  * Finds a store of an earlier version. With `-c /etc/app/sidecar.yaml`, run in /srv/app, an earlier version wrote
  * /srv/app/data/sidecar.db. This version would create an empty /etc/app/data/sidecar.db, without cursor and backlog.
- * @param isOther whether a database is known to belong to another configuration. @returns null if the store is in its
- *   place, or is new.
+ * @param isOther whether a database is known to belong to another configuration.
+ * @returns null if the store is in its place, or is new.
  */
 export function strandedStore(
   url: StoreUrl,
@@ -45,7 +49,7 @@ export function strandedStore(
   )
 }
 
-/** One word of a shell. */
+/** The text as a shell reads it as one word. */
 function shell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

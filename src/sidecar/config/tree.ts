@@ -5,7 +5,7 @@ import type { Path } from './fault.ts'
 
 /** A JSON Schema of a tool needs about twelve levels; deeper nesting is a mistake or an attack. */
 const MAX_DEPTH = 64
-/** Values in all. Ten thousand handlers fit; an anchor that multiplies itself exceeds it. */
+/** The most values in one configuration. Ten thousand handlers fit; anchors that multiply each other do not. */
 const MAX_VALUES = 200_000
 
 /** `part`: whether the key itself is wrong, or its value. */
@@ -19,7 +19,7 @@ export interface Tree {
 
 /**
  * Copies the value of a parser or a caller into plain JSON, and expands variables when `env` is given. Values that JSON
- * cannot express, keys that could reach a prototype, and endless structures are faults.
+ * cannot express, a key `__proto__`, and objects that contain themselves are faults.
  */
 export function plant(value: unknown, env: Environment | null, blame: Blame): Tree {
   const expanded = new Set<string>()

@@ -8,9 +8,9 @@ import { propertyOf, type Shape } from './shape.ts'
 import type { Blame } from './tree.ts'
 
 /**
- * Checks `tree` against the schema, fills in the defaults in place, and reports every fault. The schema uses a dozen keywords
- * (`Shape`), and a file is checked once: to compile the schema first takes a hundred times as long as the check. A test
- * compares the verdict with that of a JSON Schema library.
+ * Checks `tree` against the schema, fills in the defaults in place, and reports every fault. No JSON Schema library is
+ * used: the schema has a dozen keywords (`Shape`), and compiling it takes a hundred times as long as the one check that
+ * follows. A test compares the verdict with that of such a library.
  */
 export function judge(tree: Json | undefined, blame: Blame): void {
   judgeValue(tree, settings, [], blame)
@@ -58,7 +58,7 @@ function faultOf(value: Json | undefined, shape: Shape): string | null {
 function textFault(text: string, shape: Shape, says: (fault: string) => string): string | null {
   const { minLength = 0, maxLength = Infinity, pattern, format, durationRange } = shape
   if (text.length < minLength) return says(`${minLength} character or longer`)
-  // Characters, of which some are two units.
+  // `length` counts UTF-16 units, and an emoji has two; `maxLength` counts characters.
   if (text.length > maxLength && Array.from(text).length > maxLength)
     return `may have at most ${maxLength} characters`
   if (pattern !== undefined && !new RegExp(pattern, 'u').test(text))
@@ -104,7 +104,9 @@ function unknownKey(key: string, shape: Shape): string {
     : `unknown key, did you mean "${guess}"?`
 }
 
-/** Longer values are cut: the place says where to look. */
+/**
+ * The most characters of a value that a message repeats: the message also has the position, where the whole value is.
+ */
 const SHOWN = 40
 
 /** The value as found, unless it is secret, structured, or an address (which may hold a password). */

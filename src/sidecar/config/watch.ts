@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../std/ports.ts'
 import type { Config, SecretOwner, SecretSource } from './config.ts'
 import { readParts } from './secrets.ts'
 
-/** Milliseconds between checks. A rotated token should be used within seconds; the files are a few bytes long. */
+/** Milliseconds between checks. A rotated token should be used within seconds, and reading a few bytes costs little. */
 const INTERVAL = 2000
 
 /** New secrets of one owner, as now read from its files. */
@@ -17,9 +17,9 @@ export interface SecretWatch {
 }
 
 /**
- * Reads the secret files periodically and reports changes. It compares content, not times:
- * Kubernetes replaces a symbolic link further up the path, which no time of the file shows. If a
- * file is missing, empty or invalid, the old secret stays in force and one warning is logged.
+ * Reads the secret files periodically and reports changes. It compares content, not modification times: Kubernetes
+ * replaces a symbolic link further up the path, which no time of the file shows. If a file is missing, empty or
+ * invalid, the old secret stays in force and one warning is logged.
  * @param options.interval milliseconds.
  */
 export function watchSecrets(
@@ -38,7 +38,8 @@ export function watchSecrets(
   let stopped = false
 
   async function look(one: Watched): Promise<void> {
-    // Opening a pipe blocks until a process writes to it, so the secret read at the start stays.
+    // To open a pipe would block until a process writes to it. So for a pipe, the secret that was read at the start
+    // stays.
     if (!(await areFiles(one.source))) return
     let secrets: string[]
     try {
@@ -55,7 +56,7 @@ export function watchSecrets(
     onChange({ ...one.source.owner, secrets })
   }
 
-  /** A file on a disk that hangs delays no other. */
+  /** Starts no second read of a file whose disk hangs. The other files are still checked. */
   function lookOnce(one: Watched): Promise<void> {
     one.looking ??= look(one).finally(() => (one.looking = null))
     return one.looking

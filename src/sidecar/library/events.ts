@@ -41,10 +41,10 @@ interface CallData {
 
 /** Transcript facts and transient events. */
 export interface TranscriptData<P extends object = Fields> {
-  /** Unchanged from the service. Without the stream: the item of the session that records the event. */
+  /** As the service sent it. When the stream is off: the item of the session that records the event. */
   payload: P
   internal_type: string | null
-  /** A number, or its digits as text if a double would round it; null on transient events and items. */
+  /** A number, or its digits as text if a double would round it. null on transient events, and on items. */
   seq: number | string | null
   session: SessionSummary | null
 }
@@ -56,7 +56,7 @@ interface StateEventData {
   'session.working': SessionData
   'session.idle': SessionData
   'session.requires_action': SessionData
-  /** `item`: the reason why a run could not start, if no turn was opened. */
+  /** `item`: the item that gives the reason, if a run could not start and no turn was opened. */
   'session.failed': SessionData & { item?: ItemResource }
   'turn.started': TurnData
   'turn.completed': TurnData
@@ -107,7 +107,7 @@ export interface EventEnvelope<Type extends string, Data, SessionId extends stri
   data: Data
   /** `test`: a test fact of `session-sidecar trigger`. */
   delivery: { attempt: number; handler: string; test?: true }
-  /** When each channel first reported it, milliseconds. */
+  /** When each channel first reported the event, milliseconds. */
   seen: { stream?: number; webhook?: number; poll?: number }
 }
 
@@ -167,11 +167,11 @@ export interface ToolCallRequest {
   created_at: number | null
   expires_at: number | null
   attempt: number
-  /** An earlier run gave no answer, or a crash interrupted it; it may have had its effect. */
+  /** An earlier run of this call gave no answer, or a crash interrupted it: that run may have had its effect. */
   uncertain: boolean
   session: { title: string | null; metadata: Record<string, string> }
   [field: string]: unknown
 }
 
-/** After a thrown error the event is retried; after DeadLetter it is dead-lettered. */
+/** If the function throws `DeadLetter`, the event is dead-lettered. After any other error it is retried. */
 export type EventHandler<Type extends EventType> = (event: EventOf<Type>, context: HandlerContext) => unknown

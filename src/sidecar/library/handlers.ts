@@ -4,10 +4,10 @@ import { compilePatterns, TYPE_PATTERN, type EventPattern } from '../../core/pat
 import type { EventHandler, EventType } from './events.ts'
 import type { ToolDefinition } from './tool.ts'
 
-/** The export of a `module:` of the configuration. */
+/** What a module must export that the configuration names under `module:`. */
 export interface HandlerModule {
   readonly kind: 'handlers'
-  /** The types with a handler. */
+  /** The types and families that have a function, and `*` if everything has one. */
   readonly events: string[]
   readonly handle: ModuleHandler
   readonly tools: readonly ToolDefinition[]
@@ -26,7 +26,7 @@ export function defineHandlers(definition: {
   return { kind: 'handlers', events: router.events(), handle: router.handle, tools: definition.tools ?? [] }
 }
 
-/** In the form of the configuration (handlers[].events). */
+/** Types are written as in the configuration (`handlers[].events`). */
 const PATTERN = new RegExp(TYPE_PATTERN)
 
 /** Calls every function that was registered for an event, in the order of registration. */

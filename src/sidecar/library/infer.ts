@@ -9,15 +9,18 @@ export type FromSchema<S> = S extends false
     ? Flat<Typed<S> & Listed<S> & Either<S, 'anyOf'> & Either<S, 'oneOf'> & Every<S>>
     : unknown
 
-/** An intersection of objects as one object, for messages and editors. */
+/** An intersection of objects as one object, because messages of the compiler and editors show it more plainly. */
 type Flat<T> = T extends readonly unknown[] ? T : T extends object ? { [Key in keyof T]: T[Key] } : T
 
-/** `type` with the keywords of that type. Without `type` a value of any type is accepted: `properties` alone proves nothing. */
+/**
+ * What `type` accepts, narrowed by the keywords of that type, such as `properties` of an object. Without `type` the
+ * result is `unknown`: a schema with `properties` alone also accepts a number.
+ */
 type Typed<S> = S extends { readonly type: infer Names }
   ? (Names extends readonly (infer Name)[] ? OfType<S, Name> : OfType<S, Names>) | Nullable<S>
   : unknown
 
-/** `nullable` of OpenAPI, which the check supports too. */
+/** `nullable` of OpenAPI, which ajv supports too when it checks the arguments. */
 type Nullable<S> = S extends { readonly nullable: infer Flag } ? (Flag extends false ? never : null) : never
 
 type OfType<S, Name> = Name extends 'string'
@@ -64,7 +67,7 @@ type PropertiesOf<S> = S extends { readonly properties: infer Properties }
     : Properties
   : unknown
 
-/** Names in a list of `string` are unknown. */
+/** If `required` is a `string[]` and no literal, the compiler does not know its names. */
 type RequiredOf<S> = S extends { readonly required: readonly (infer Name)[] }
   ? Name extends string
     ? string extends Name
@@ -79,7 +82,9 @@ type Known<Properties, Required extends string> = {
   -readonly [Name in keyof Properties as Name extends Required ? never : Name]?: FromSchema<Properties[Name]>
 } & { [Name in Exclude<Required, keyof Properties>]: unknown }
 
-/** Other properties. Their type is known only if `additionalProperties` covers all properties. */
+/**
+ * Properties that `properties` does not name. Their type is known only if `additionalProperties` covers all properties.
+ */
 type Further<S> = S extends { readonly properties: infer Properties }
   ? string extends keyof Properties
     ? Bag<unknown>

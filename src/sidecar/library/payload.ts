@@ -1,14 +1,14 @@
 import type { PersistedEvent, TransientType } from '../../core/event-type.ts'
 import type { Open } from '../../std/open.ts'
 
-/** Unknown fields. */
+/** Fields that this version does not know. */
 export interface Fields {
   [field: string]: unknown
 }
 
 /**
- * The fields of payloads in the interface of the service. They are optional because a frame's payload is not checked.
- * Without the stream the payload of a transcript fact is an item of the session, which has `content` instead.
+ * The fields of payloads that the interface of the service names. They are optional because a frame's payload is not
+ * checked. Without the stream the payload of a transcript fact is an item of the session, which has `content` instead.
  */
 interface StatedPayloads {
   'agent.message': { text?: string }
@@ -20,7 +20,7 @@ interface StatedPayloads {
     approved?: boolean
     toolCallId?: string
     name?: string
-    /** The reason of a mode or rule for the denial. */
+    /** Why the approval was denied: by the mode `read_only`, or by a rule. */
     code?: Open<'denied_read_only' | 'denied_by_rule'>
   }
 }

@@ -57,7 +57,10 @@ export interface SessionPreview {
 
 export interface TurnResource {
   id: string
-  /** The service has a fourth status, which its interface does not name: such a turn ends with `turn.ended`. */
+  /**
+   * The service has a fourth status, which its interface does not name: a turn that ends with it gives the event
+   * `turn.ended`.
+   */
   status: Open<'working' | 'completed' | 'failed'>
   session_id?: string | null
   created_at?: number | null
@@ -119,13 +122,13 @@ export interface SessionSummary {
   status: Open<'idle' | 'working' | 'requires_action' | 'failed'>
 }
 
-/** A function call as the sidecar's ledger has it. Times are milliseconds. */
+/** A function call as it is stored in the sidecar's ledger. Times are milliseconds. */
 export interface CallSummary {
   call_id: string
   name: string
   turn_id: string | null
   state: 'answered' | 'not_delivered' | 'failed'
-  /** The service's own word, or one of ours. */
+  /** The word of the service, or one of the sidecar's own. */
   outcome: Open<'not_delivered' | 'unknown' | 'refused' | 'expired' | 'cancelled'>
   /** Runs of the tool. */
   attempts: number

@@ -57,7 +57,7 @@ function isStandard(input: ToolInput): input is StandardInput {
 
 function compileStandard(input: StandardInput): CompiledInput {
   const standard = input['~standard']
-  // A Standard Schema alone cannot be declared to the service.
+  // A Standard Schema without its JSON Schema can check arguments, but cannot be declared to the service.
   const describe = standard.jsonSchema as StandardInput['~standard']['jsonSchema'] | undefined
   if (describe === undefined) {
     throw new TypeError(`the input schema of ${standard.vendor} has no JSON Schema (Standard JSON Schema)`)

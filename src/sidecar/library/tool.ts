@@ -5,17 +5,17 @@ import type { ModuleTool, ToolResult } from '../../core/tool.ts'
 import { checkSettings, type ToolSettings } from './settings.ts'
 import { compileInput, type InputOf, type ToolInput } from './schema.ts'
 
-/** The context of a tool's `run` beside its arguments. */
+/** What a tool's `run` gets beside its arguments. */
 export interface ToolContext {
   callId: string
   sessionId: string
   turnId: string | null
   /** From 1. */
   attempt: number
-  /** An earlier run gave no answer, or a crash interrupted it; it may have had its effect. */
+  /** An earlier run of this call gave no answer, or a crash interrupted it: that run may have had its effect. */
   uncertain: boolean
   session: { title: string | null; metadata: Record<string, string> }
-  /** Ends at the tool's timeout, at the call's deadline, and when the sidecar stops. */
+  /** Aborted at the tool's timeout, at the call's deadline, and when the sidecar stops. */
   signal: AbortSignal
   log: HandlerLog
 }
@@ -28,7 +28,10 @@ export interface ToolOptions<I extends ToolInput> extends ToolSettings {
    * A returned string is the output unchanged; any other value is sent as JSON. A thrown error never reaches the model.
    */
   run: (input: InputOf<I>, context: ToolContext) => unknown
-  /** Arguments that do not fit are answered with the paths and the schema's messages, instead of the fixed error. */
+  /**
+   * If the arguments do not match `input`, the model gets the paths and the schema's messages instead of the fixed
+   * error.
+   */
   explain?: boolean
 }
 
@@ -75,7 +78,10 @@ export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDe
 
 const NO_OUTPUT = '(no output)'
 
-/** A value that is not JSON would be returned again: the call is not retried. */
+/**
+ * If the value cannot be written as JSON, the call is rejected and not retried: another run would return the same
+ * value.
+ */
 function answerOf(value: unknown): ToolResult {
   let text: string | undefined
   try {

@@ -24,8 +24,8 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks a callback (Standard Webhooks) and returns its event, in either `format`. @throws
- * {CallbackRejected} also for a batch; use `verifyCallbacks` for batches.
+ * Checks a callback (Standard Webhooks) and returns its event, in either `format`.
+ * @throws {CallbackRejected} also for a batch; use `verifyCallbacks` for batches.
  */
 export function verifyCallback(options: VerifyOptions): Event {
   const body = verify(options)
@@ -34,7 +34,8 @@ export function verifyCallback(options: VerifyOptions): Event {
 }
 
 /**
- * The same for a handler with `batch.max` above 1, whose callbacks carry several events; one event is a list of one.
+ * The same for a handler with `batch.max` above 1, whose callbacks carry several events. A body with a single event
+ * gives a list of one.
  * @throws {CallbackRejected}
  */
 export function verifyCallbacks(options: VerifyOptions): Event[] {
@@ -50,7 +51,7 @@ export function verifyToolCall(options: VerifyOptions): ToolCallRequest {
   const call = verify(options)
   if (!isObject(call) || call.type !== 'tool.call' || typeof call.call_id !== 'string')
     throw new CallbackRejected('the body is not a tool call')
-  // Signed by the sidecar, which makes no other shape.
+  // The signature shows that the sidecar wrote the body, and it writes no other shape.
   return call as unknown as ToolCallRequest
 }
 
@@ -80,11 +81,11 @@ function eventOf(value: unknown): Event {
   if (!isObject(event) || typeof event.type !== 'string' || typeof event.id !== 'string') {
     throw new CallbackRejected('the body is not an event')
   }
-  // Signed by the sidecar, which makes no other shape.
+  // The signature shows that the sidecar wrote the body, and it writes no other shape.
   return event as unknown as Event
 }
 
-/** Fields without an attribute in CloudEvents are in their `data`. */
+/** The fields of an event that have no CloudEvents attribute are in `data`. */
 function fromCloudEvent({ type, time, id, data }: JsonObject): JsonObject {
   const rest = isObject(data) ? data : {}
   return { type, timestamp: time, id, ...rest }

@@ -12,10 +12,14 @@ import type { Clock } from '../../std/ports.ts'
  */
 const HIGH = 256 * 1024
 const LOW = 64 * 1024
-/** The longest pause between two chunks, and the time between two checks of the handlers, milliseconds. */
+/** The longest pause between two chunks, milliseconds. */
 const LONGEST = 100
+/** The time between two checks of the handlers during a pause, milliseconds. */
 const LOOK = 5
-/** If handlers accept fewer characters between two checks, they are not slowed by a lack of processor time. */
+/**
+ * If handlers accept fewer characters than this between two checks, it is not a lack of processor time that slows them:
+ * the pause ends.
+ */
 const FAST = 2048
 
 /** Characters that may wait for the disk before reading stops. The service closes a reader that is 8 MiB behind. */
@@ -23,7 +27,7 @@ const MAX_PENDING = 4 * 1024 * 1024
 /** Frames and characters committed in one transaction. */
 const BATCH_FRAMES = 1000
 const BATCH_CHARACTERS = 1024 * 1024
-/** Sessions that are known to have a hint, so that the first frame of any other session causes one. */
+/** The most sessions that are remembered as hinted. The first frame of any other session makes a hint. */
 const SESSIONS_REMEMBERED = 10_000
 /** The first frame of a session requests a read even if it announces no state; delay of that read, milliseconds. */
 const FIRST_FRAME_DELAY = 30
@@ -171,7 +175,10 @@ export class FrameQueue {
     return this.#failure !== null
   }
 
-  /** Starts to write, if it does not yet, after everything that arrived at once is read: a burst comes in small chunks. */
+  /**
+   * Starts a write unless one is under way. It waits one turn of the event loop, because a burst arrives in small
+   * chunks: all of them are then in one batch.
+   */
   start(): void {
     if (this.#pending.length > 0) this.#writing ??= this.held.during(this.#turn().then(() => this.#write()))
   }
@@ -180,12 +187,14 @@ export class FrameQueue {
     return new Promise((resolve) => this.#clock.soon(resolve))
   }
 
-  /** The disk is slower than the network: the service waits, so that our memory does not grow. */
+  /**
+   * The disk is slower than the network. Reading stops then, so that the service waits and our memory does not grow.
+   */
   get isFull(): boolean {
     return this.#characters > MAX_PENDING && this.#writing !== null
   }
 
-  /** Settles when what is being written is written. */
+  /** Settles when the write under way has ended. */
   async written(): Promise<void> {
     await this.#writing
   }
@@ -219,9 +228,10 @@ export class FrameQueue {
 }
 
 /**
- * Reads a connection into the store as fast as data arrives: reading continues while a batch is written. Frames that were
- * complete before the end are then written. `pause` is awaited between two chunks. @throws {NetworkFault} when the connection
- * broke, was silent, or sent a frame without end; or the error that kept a batch from being written.
+ * Reads a connection into the store as fast as data arrives: reading continues while a batch is written. Frames that
+ * were complete before the end are then written. `pause` is awaited between two chunks.
+ * @throws {NetworkFault} when the connection broke, was silent, or sent a frame without end; or the error that kept a
+ * batch from being written.
  */
 export async function drain(
   connection: StreamConnection,
@@ -246,7 +256,7 @@ export async function drain(
 
 /** Characters of facts in memory that handlers have not got yet. */
 export interface Undelivered {
-  /** Characters. */
+  /** How many there are now. */
   readonly taken: number
   /** Calls `reached` each time that at most `mark` characters are left; `null` ends this. */
   watch(low: { mark: number; reached: () => void } | null): void

@@ -3,7 +3,10 @@ import type { Service } from '../../core/ports.ts'
 
 /** Refusals in a row after which the cursor is tested. */
 const REFUSALS = 3
-/** With these statuses a service refuses an unknown cursor, and a proxy before it reports that the service is missing. */
+/**
+ * A service refuses an unknown cursor with one of these statuses. A proxy in front of a service that is down sends them
+ * too.
+ */
 const REFUSED: ReadonlySet<number> = new Set([400, 404, 410])
 
 /**
@@ -18,7 +21,7 @@ export interface Doubt {
 
 export function createDoubt(service: Service): Doubt {
   let refusals = 0
-  /** It opened without a cursor, after so many refusals with it. */
+  /** The stream opened without a cursor, after REFUSALS refusals with it. */
   let opens = false
 
   const opensWithout = async (): Promise<boolean> => {
@@ -44,7 +47,8 @@ export function createDoubt(service: Service): Doubt {
         dispel()
         return false
       }
-      // The cause may have gone between the two requests: the cursor is tried once more.
+      // The stream opened without the cursor, and is now refused again with it. The second refusal shows that the cause
+      // had not just ended between the two requests.
       if (opens) return true
       if (++refusals >= REFUSALS) opens = await opensWithout()
       return false

@@ -10,7 +10,7 @@ export const STREAM_BEGAN = 'stream_began'
 /** When the stream was first followed without a cursor, as opening.ts stores it. */
 export const STREAM_OPENED = 'stream_opened'
 
-/** First start only (config/README.md, Configuration). */
+/** Where the stream begins at the first start (config/README.md, Configuration). */
 export type StartFrom = 'now' | 'beginning' | { seq: string }
 
 /** The next connection gives live frames: earlier events were delivered, or are lost. */

@@ -13,7 +13,7 @@ import { STREAM_OPENED } from './cursor.ts'
  */
 const IDLE_PINGS = 2
 /**
- * How much earlier the service's clock may be than computed, milliseconds: its responses state whole seconds. A frame
+ * How far the service's clock may be behind the computed time, milliseconds: its responses state whole seconds. A frame
  * that is stored although it is slightly older does no harm; a missed one is lost.
  */
 const UNSURE = 2000
@@ -22,7 +22,7 @@ const UNSURE = 2000
  * milliseconds.
  */
 const VAGUE = 2000
-/** How often a session is read that cannot be read, before it counts as old. */
+/** How many reads of a session may fail before it counts as old. */
 const PATIENCE = 3
 /** The most sessions that are read to find the first new frame. */
 const LOOKED_UP = 500
@@ -31,8 +31,8 @@ const LOOKED_UP = 500
  * With `start_from: now` there is no cursor until the first frame is stored. If the connection or the sidecar fails
  * before that, the frames in between are only in a replay from the very beginning. Seqs ascend over all sessions, so
  * the new frames begin with the first frame of a session that was created after our start. They begin at the latest at
- * the end of the replay, which a transient frame shows: none is replayed (rule EVT-18). Durations show nothing: the
- * sidecar, the network or the service may pause.
+ * the end of the replay, which a transient frame shows: none is replayed (rule EVT-18). The duration of a replay shows
+ * nothing: the sidecar, the network or the service may pause.
  */
 export interface Opening {
   /** A persisted frame arrived; a later batch contains it. */
@@ -95,8 +95,8 @@ export function createOpenings(ports: OpeningPorts): Openings {
         return createOpening(ports, lookedUp, async () => Number(opened))
       const first = askedAt === null
       const at = (askedAt ??= clock.steady())
-      // Stored now, in case the connection fails. Not before the first response of the service: our wall clock may be
-      // wrong by hours, and be corrected after a crash.
+      // The time is stored before the connection opens, in case that fails. But it is not stored before the first
+      // response of the service: until then only our wall clock is known, which may be wrong by hours.
       if (service.clockOpen() < Infinity) await note(at)
       return first ? null : createOpening(ports, lookedUp, async () => certain ?? (await note(at)))
     },
@@ -112,12 +112,12 @@ export function createOpenings(ports: OpeningPorts): Openings {
   }
 }
 
-/** The service's clock at `steady`, milliseconds, or up to UNSURE earlier. */
+/** What the service's clock showed at `steady`, milliseconds, or up to UNSURE less. */
 function timeThere({ service, clock }: Pick<OpeningPorts, 'service' | 'clock'>, steady: number): number {
   return Math.round(clock.now() + service.clockOffset() - (clock.steady() - steady)) - UNSURE
 }
 
-/** `since`: service clock, milliseconds. */
+/** `since`: when the stream was first requested, on the service's clock, milliseconds. */
 function createOpening(
   ports: OpeningPorts,
   { madeAt, failures }: LookedUp,
@@ -190,8 +190,8 @@ function createOpening(
   }
 
   /**
-   * Drops old frames. A frame that follows the replay at once may be taken for an old one, and no other channel may
-   * report a deleted session: so the hints of dropped frames are stored.
+   * Drops old frames, and stores their hints. A new frame directly behind the replay may be taken for an old one, and
+   * perhaps no other channel reports that its session was deleted.
    */
   const letGo = async (frames: readonly Pending[]): Promise<void> => {
     for (const { meaning } of frames) if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq

@@ -10,15 +10,15 @@ export interface PollSource extends Required<Pick<Subscriber, 'swept'>> {
 }
 
 /**
- * Polling requests reads by the clock: often of sessions that are not idle, seldom of all. The reconciler makes the reads,
- * within the same limits as those of all other hints.
+ * Polling requests reads on two timers: often of sessions that are not idle, seldom of all. The reconciler makes the
+ * reads, within the same limits as those of all other hints.
  */
 export function createPoll(options: {
   /** Milliseconds. */
   interval: number
   sweep: number
   hint: (hints: readonly Hint[]) => Promise<void>
-  /** The service takes our token. */
+  /** Whether the service accepts our token. */
   authorized: () => boolean
   observer: Observer
   clock: Clock

@@ -82,13 +82,13 @@ export function createStream(options: StreamOptions): StreamSource {
   const openings = createOpenings({ ...options, commit: intake.commit })
   const doubt = createDoubt(service)
   const held = new HeldTime(clock)
-  // The previous process may still hold a slot.
+  // After a restart, the connection of the previous process may still hold a stream slot at the service.
   const resumable = new ResumableStream({ clock, random, slot: new StreamSlot(), slotInUse: true })
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
   let wake: (() => void) | null = null
-  /** The cursor of this connection; null once a frame from before it was logged. */
+  /** The cursor of this connection; null once a frame from before the cursor was logged. */
   let before: string | null = null
   /** The highest seq that arrived. */
   let latest: string | null = null
@@ -186,15 +186,16 @@ export function createStream(options: StreamOptions): StreamSource {
       doubt.dispel()
       become('live', null)
       log.info({ cursor }, 'stream: connected')
-      // A service that does not know the cursor may not report it: no replay then contains what happened meanwhile.
+      // A service that no longer knows the cursor may send live frames without an error. Then no replay contains what
+      // happened meanwhile, so all sessions are read.
       if (!continuing) await intake.commit({ hints: [sweepHint(clock.now())] })
       return await ended(
         await drain(connection, queue, () => giveWay(clock, options.undelivered, queue)),
         saved,
       )
     } catch (error) {
-      // Frames before a stop may not be stored: without a cursor, only a replay from the beginning contains them for
-      // certain.
+      // A replay may have stopped at its limit before this error, and the frames before that stop may not be stored.
+      // Without a stored cursor, only a replay from the beginning contains them for certain.
       if (open && saved === null) resumable.forget()
       return await broken(error, asked)
     } finally {
@@ -233,7 +234,7 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const commitNew = async (batch: readonly Pending[], opening: Opening | null): Promise<void> => {
     const fresh = opening === null ? batch : await opening.sift(batch)
-    // A service that repeats frames may send some from before the begin of the transcript.
+    // A service that repeats frames may send some from before the beginning of the transcript.
     await write(
       began === null
         ? fresh

@@ -12,14 +12,14 @@ import type { Store, SubscriptionRecord } from '../../core/store.ts'
 /** How long the secret of a subscription that we replaced stays valid: the service retries for about nine hours. */
 const RETIRED_KEPT = 12 * 3_600_000
 /**
- * Two deployments with the same public_url replace each other's subscription, since neither has the secret of the other's.
- * So many replacements are allowed in so many milliseconds.
+ * If two deployments have the same public_url, each replaces the other's subscription, because it does not have its
+ * secret. A process replaces at most REPLACED_MOST subscriptions within REPLACED_WITHIN milliseconds.
  */
 const REPLACED_MOST = 2
 const REPLACED_WITHIN = 3_600_000
-/** After a failure, milliseconds. */
+/** The least wait after a check that failed, milliseconds. */
 const RETRY = 30_000
-/** The secrets are read again at most once in so many milliseconds, and so many webhooks may wait for that. */
+/** The secrets are read again at most once in RELOADED milliseconds, and at most AWAITED webhooks wait for that. */
 const RELOADED = 1000
 const AWAITED = 100
 
@@ -28,7 +28,10 @@ const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
 export interface SubscriptionKeeper extends Pick<ShardTopics, 'led' | 'woken'> {
   start(): Promise<void>
   stop(): void
-  /** Reads the secrets again. false: the read failed. null: this process makes them itself, or too many wait for them. */
+  /**
+   * Reads the secrets again. false: the read failed. null: nothing is read, because this process is the leader and
+   * makes the secrets itself, or because too many webhooks wait already.
+   */
   reload(): Promise<boolean> | null
   /** Secrets of our subscriptions, the newest first. */
   readonly secrets: Secrets
@@ -36,9 +39,9 @@ export interface SubscriptionKeeper extends Pick<ShardTopics, 'led' | 'woken'> {
 }
 
 /**
- * Creates the webhook subscription, and creates it again when it is inactive or was deleted. Its secret is shown once, so it
- * is stored at once; a subscription whose secret we do not have is replaced. The leader does this; the others only read the
- * secrets.
+ * Creates the webhook subscription, and creates it again when it is inactive or was deleted. Its secret is shown once,
+ * so it is stored at once; a subscription whose secret we do not have is replaced. The leader does this; other replicas
+ * only read the secrets.
  */
 export function createSubscriptionKeeper(options: {
   /** `webhooks.public_url`. */
@@ -96,7 +99,7 @@ export function createSubscriptionKeeper(options: {
     return done
   }
 
-  /** `unread`: another process may have changed the records. */
+  /** `unread`: another process may have changed the records, so they are read first. */
   const tend = async (unread = false): Promise<void> => {
     tending = true
     let wait = options.interval
@@ -107,7 +110,7 @@ export function createSubscriptionKeeper(options: {
     } catch (error) {
       wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
       log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be checked')
-      // An unreachable service still has it.
+      // If the service is only unreachable, the subscription still exists.
       if (!active || (error instanceof ServiceError && !error.transient)) report(false, messageOf(error))
     }
     if (running) timer = clock.after(wait, () => void tend(unread))

@@ -12,15 +12,15 @@ import {
   type Implication,
 } from '../../protocol/implications.ts'
 
-/** Deliveries whose hint is known to be stored; a copy of one is answered without storing it again. */
+/** The most deliveries that are remembered as stored; a copy of one is answered without storing it again. */
 const REMEMBERED = 10_000
-/** Deliveries whose hints are stored by one write. */
+/** The most deliveries whose hints are stored by one write. */
 const BATCH = 256
 /** Levels of the envelope that are searched; ids are near the top. */
 const DEPTH = 4
 /** The longest that a read waits while the deliveries of its session keep coming, milliseconds. */
 const LONGEST_DELAY = 1000
-/** Sessions whose runs of deliveries are known. */
+/** The most sessions whose run of deliveries is remembered (see `Runs`). */
 const RUNS = 1000
 
 const STORE_FAILED: WebhookAnswer = { status: 503, outcome: 'store_failed' }
@@ -55,9 +55,12 @@ export interface WebhookOptions {
   tolerance: number
   /** Every secret that is valid now, in lists: those of the configuration, and those of our subscriptions. */
   secrets: readonly Secrets[]
-  /** Reads the secrets again, because another process may have stored new ones; null: there can be none. false: the read failed. */
+  /**
+   * Reads the secrets again, because another process may have stored new ones. null: no read is made. false: the read
+   * failed.
+   */
   reload: () => Promise<boolean> | null
-  /** Settles once all of them are durable. */
+  /** Settles once all hints are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
   clock: Clock
@@ -70,7 +73,7 @@ interface Pending {
   hint: Hint
   readable: boolean
   answer: Answer
-  /** Of further copies. */
+  /** The answers to further copies of the delivery. */
   copies: Answer[] | null
 }
 
@@ -105,7 +108,10 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     return outcome === null ? null : answered(401, outcome)
   }
 
-  /** `before`: deliveries of the batch one turn of the event loop ago. While more come, they share its write. */
+  /**
+   * `before`: how many deliveries the batch had one turn of the event loop ago. While more arrive, the write waits for
+   * them.
+   */
   const collect = (before: number): void => {
     const { length } = batch
     if (length > before && length < BATCH) return clock.soon(() => collect(length))
@@ -177,7 +183,10 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     if (first !== undefined) return void (first.copies ??= []).push(answer)
     const { hint, readable } = readWebhook(parse(body), clock.now())
     if (!readable)
-      log.warn({ bytes: body.length }, 'webhook: a genuine delivery cannot be read; sessions are swept')
+      log.warn(
+        { bytes: body.length },
+        'webhook: a genuine delivery cannot be read; all sessions are checked instead',
+      )
     hint.delay = runs.delayOf(hint)
     const delivery = { signature, hint, readable, answer, copies: null }
     pending.set(signature, delivery)
@@ -194,8 +203,8 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
 }
 
 /**
- * A session that changes without end is read every 100 ms, and reads take the processor time that answers need. While its
- * deliveries come faster than that, a read waits for as long as they have been coming.
+ * If one session changes without end, each webhook requests a read within 100 ms, and the reads take the processor time
+ * that answers need. While its deliveries come that fast, a read waits for as long as they have been coming.
  */
 class Runs {
   readonly #clock: Pick<Clock, 'steady'>
@@ -206,7 +215,10 @@ class Runs {
     this.#clock = clock
   }
 
-  /** Milliseconds that the read may wait. A call is read at the time that its webhook requests. */
+  /**
+   * Milliseconds that the read may wait. Where a webhook announces an action, the read keeps its delay: a tool may have
+   * to run.
+   */
   delayOf({ sessionId, delay, scope }: Hint): number {
     if (sessionId === null || scope === 'session') return delay
     const now = this.#clock.steady()

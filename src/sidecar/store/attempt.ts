@@ -11,7 +11,7 @@ export const LONG = 50
 /** The error of an attempt that a crash interrupted. */
 export const CUT = 'the sidecar stopped before an answer'
 
-/** The shortest JSON of an attempt: every delivered row has one. */
+/** The JSON of an attempt, as short as possible: every delivered row has one. */
 export function attemptText({ at, status, error, ms }: Attempt): string {
   const outcome = status === undefined ? `"error":${JSON.stringify(error ?? '')}` : `"status":${status}`
   const both =

@@ -11,23 +11,28 @@ import {
 import { StoreError } from '../../core/store-error.ts'
 import type { Clock, Timer } from '../../std/ports.ts'
 
-/** Milliseconds: from a renewal to the end of the leases, between two renewals, and before that end without reads and writes. */
+/** How long the leases last after a renewal, milliseconds. */
 const TTL = 15_000
+/** The time between two renewals, milliseconds. */
 const RENEWED = 5000
+/** A process stops reading and writing so long before its leases end, milliseconds. */
 const MARGIN = 3000
 /** Milliseconds until a failed renewal is repeated. */
 const ASKED = 500
 /**
- * After a failover of the database the first process that reaches it must not fence all others, which come back a moment later.
- * A process whose own renewals paused for LATE milliseconds gives them GRACE: the time of a connection that fails, and of one more.
+ * While a database fails over, no process can renew its leases. The first one that reaches the new primary must not
+ * fence all others, which reach it a moment later. So a process whose own renewals paused for LATE milliseconds fences
+ * none for GRACE milliseconds: time for a connection that fails, and for one more.
  */
 const LATE = 2 * RENEWED
 const GRACE = 7000
-/** Milliseconds between two checks of the other processes; and between two while a shard waits to be handed over. */
+/** The time between two checks of the other processes, milliseconds. */
 const LOOKED = 1000
+/** The same while a shard waits to be handed over. */
 const DRAINED = 100
-/** Milliseconds within which a busy shard must become idle to be handed over; and for which it is kept if it does not. */
+/** A busy shard must become idle within this time to be handed over, milliseconds. */
 const PATIENCE = 3000
+/** If it does not, it is kept for this long, milliseconds. */
 const KEPT = 30_000
 
 /** The shard of what exists once per organization: the stream, the sweep and the lane of facts without a session. */
@@ -38,10 +43,10 @@ export function placeOf(sessionId: string): number {
   return sessionId === '' ? LEADER : shardOf(sessionId)
 }
 
-/** Wakes may be lost: a poll finds what they would have reported. */
+/** A wake for all topics. It stands in for the wake of another process that may have been lost. */
 const ALL: Wake = { topics: new Set(WAKE_TOPICS), hints: [] }
 
-/** What a look finds. */
+/** What a process finds out about the others. */
 export interface Survey {
   /** The number of processes that are alive and have joined, this one included. */
   live: number
@@ -49,7 +54,7 @@ export interface Survey {
   dead: readonly string[]
   /** Leases without an owner. */
   free: Wanted
-  /** As the leader reported it last. */
+  /** Whether the stream is connected, as the leader last reported it. */
   streamConnected: boolean
   /** A number that changes when another process wrote something. */
   written: number
@@ -62,7 +67,7 @@ export interface Wanted {
 
 /** A lease that this process has. */
 export interface Granted {
-  /** Or `LEADER`. */
+  /** The number of the shard, or `LEADER`. */
   shard: number
   epoch: number
 }
@@ -120,7 +125,7 @@ export class Membership {
   readonly #draining = new Map<number, number>()
   /** Busy shards that are kept, and until when. */
   readonly #kept = new Map<number, number>()
-  /** The shards of `#epochs` that are not drained. null: all. */
+  /** The shards of `#epochs` that are not being drained. null: every shard, and the lead. */
   #claimable: readonly number[] | null = []
   #live = 1
   #written = 0
@@ -154,7 +159,7 @@ export class Membership {
     return this.#live
   }
 
-  /** The number of shards. */
+  /** The number of shards that this process owns. */
   get owned(): number {
     return this.#epochs.size - (this.leads ? 1 : 0)
   }
@@ -203,12 +208,12 @@ export class Membership {
     this.#subscribers.push(subscriber)
   }
 
-  /** `call` calls a topic of one subscriber. */
+  /** Runs `call`, which calls one topic, for each subscriber. */
   report(call: (to: Partial<ShardTopics>) => void): void {
     for (const one of this.#subscribers) call(one)
   }
 
-  /** A commit that failed may have been stored: everyone looks for what it would have reported. */
+  /** A commit that failed may have been stored: each subscriber looks for what it would have reported. */
   missed(): void {
     this.report((to) => to.missed?.())
     this.#wake()
@@ -218,7 +223,7 @@ export class Membership {
     this.report((to) => to.woken?.(ALL))
   }
 
-  /** The next renewal reports it to the others. */
+  /** Notes whether the stream is connected. The next renewal reports it to the other processes. */
   connected(streamConnected: boolean): void {
     this.#streamConnected = streamConnected
   }
@@ -264,7 +269,7 @@ export class Membership {
     try {
       const presence = { joined: this.#state === 'joined', streamConnected: this.#streamConnected }
       const renewed = await table.renew(presence, TTL)
-      // A clean stop has removed what was to be renewed.
+      // A clean stop has removed the row, so its absence does not mean that this process is fenced.
       if (this.#state === 'stopped') return
       if (!renewed) {
         onRenewal?.('fenced')
@@ -356,7 +361,10 @@ export class Membership {
     if (shards.length > 0) this.report((to) => to.gained?.(shards))
   }
 
-  /** Chooses the shards above the share: idle ones first, then those that are drained already. */
+  /**
+   * Chooses the shards to hand over, which are those above the share: idle ones first, then those that are being
+   * drained already.
+   */
   #choose(): void {
     const { clock, claimed } = this.#parts
     const now = clock.steady()
@@ -378,7 +386,7 @@ export class Membership {
     }
     for (const shard of chosen) if (!this.#draining.has(shard)) this.#draining.set(shard, now)
     this.#change()
-    // Work that arrived for a shard while it was drained was not claimed.
+    // Work that arrived for these shards while they were being drained was not claimed.
     if (taken) this.#wake()
   }
 

@@ -1,7 +1,7 @@
 import { CHANNELS, STATE_TYPES } from '../../core/fact.ts'
 import type { Expected, Miss } from '../../core/store.ts'
 
-/** The checkpoint of the walk through the log. */
+/** The checkpoint with the position up to which the log was searched for misses. */
 export const MISSED_PLACE = 'missed_pos'
 const STATE = new Set<string>(STATE_TYPES)
 
@@ -28,7 +28,10 @@ export function oldOf<R extends { at: number }>(
   return young === -1 ? rows : rows.slice(0, young)
 }
 
-/** State facts that a channel did not announce. Those up to `from` happened before any channel could announce them. */
+/**
+ * State facts that a channel did not announce. Facts up to the time `from` are left out: no channel could announce
+ * them.
+ */
 export function missedOf(rows: readonly SeenRow[], expected: Expected, from: number): Miss[] {
   return rows
     .filter(({ type, at }) => STATE.has(type) && at > from)

@@ -8,17 +8,23 @@ import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts }
 import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
 
-/** How long after an accepted answer the next read of the session may still show the action, milliseconds. */
+/**
+ * After an accepted answer, a read of the session may still show the action. The wait before the first check,
+ * milliseconds.
+ */
 const CONFIRM = 3000
-/** And between later looks, at most. */
+/** The longest wait between two later checks, milliseconds. */
 const CONFIRM_MAX = 60_000
-/** Reads before a call that stays listed is given up: about five minutes. */
+/** Checks before a call that stays listed is given up: about five minutes. */
 const LOOKS = 8
-/** A missing scope stays missing for long: the wait of the answer, milliseconds. */
+/**
+ * If the token lacks a scope, or the route is not known, that seldom changes soon. The wait before the next post,
+ * milliseconds.
+ */
 const FORBIDDEN = 60_000
 /**
- * The post of an answer is stored with the next commit, within this time, milliseconds: a start that finds the call as
- * finished reads the session first.
+ * An accepted post is stored with the next commit, at most this much later, milliseconds. If a crash loses it, the next
+ * start finds the call as finished, and reads the session before it posts.
  */
 const POSTED = 20
 
@@ -45,11 +51,11 @@ export async function answerCall(
   try {
     word = await post(ports, call, result)
   } catch (error) {
-    // The process that has the call now posts its result.
+    // Another process owns the session now, and posts the result.
     if (error instanceof ServiceError && error.code === 'superseded') return SUPERSEDED
     try {
       if (!(error instanceof ServiceError)) throw error
-      // The post of a process that crashed may still be under way.
+      // A post of the process that crashed may still be under way.
       return await failed(ports, policy, call, { error, uncertain: error.uncertain || restarted })
     } finally {
       await ports.hint([readAgain(ports, call)])
@@ -59,8 +65,8 @@ export async function answerCall(
 }
 
 /**
- * The service accepted the answer, so its list of actions decides. The answer is not posted again: under the same key that has
- * no effect, and without a key it may be accepted twice.
+ * The service accepted the answer, so its list of actions shows whether the call is over. The answer is not posted
+ * again: with the idempotency key that has no effect, and without one the answer may be accepted twice.
  */
 async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promise<Progress> {
   const { log } = ports
@@ -97,7 +103,7 @@ function bodyOf(result: CallResult) {
   return result.kind === 'output' ? { output: result.text } : { error: result.text }
 }
 
-/** One key for each effect: the error that follows a refused output is another answer. */
+/** If the service refuses an output, the fixed error is posted: another answer, under an idempotency key of its own. */
 function keyOf(call: Call, result: CallResult): string {
   return call.outcome === 'refused' && result.kind === 'error' ? `${call.callId}.error` : call.callId
 }
@@ -118,9 +124,11 @@ async function accepted(
     if (undelivered === null || noted.kind !== 'due') return noted
     return await sendFollowUp(ports, policy, undelivered, false)
   }
-  // A word that this program uses for itself is none of the service's words.
+  // If the service answers `refused`, `accepted` is stored: `refused` in the ledger means that it did not accept an
+  // output.
   const outcome = word === null || word === 'refused' ? 'accepted' : word
-  // The interface shows no other words: the next read of the actions decides. Usually the frame that follows requests it.
+  // The interface names no other word, so the next read of the actions decides. Usually the frame that follows the
+  // answer requests that read.
   return await write(
     ports,
     call,
@@ -163,7 +171,7 @@ async function failed(
   return await write(ports, call, unposted(error, uncertain || mayHaveActed(error)), { wait })
 }
 
-/** `sent`: the service may have accepted it, or may still accept it. */
+/** `sent`: the service may have accepted the answer, or may still accept it. */
 function unposted({ message }: ServiceError, sent: boolean): CallEvent {
   return sent
     ? { type: 'post_unanswered', error: message }

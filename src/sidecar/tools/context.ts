@@ -10,9 +10,9 @@ import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../..
 import { traceIdOf, type Tracer, type TraceSource } from '../../core/trace.ts'
 import type { Hint } from '../../core/hint.ts'
 
-/** A step of the ledger, with the rest of its commit. */
+/** A step of a call in the ledger, and what is committed with it. */
 export interface Step extends CallStep {
-  /** Committed only with the step. */
+  /** Committed only if the step is accepted. */
   facts?: readonly Fact[]
   hints?: readonly Hint[]
   /** Waits up to this long to share the commit of another write, milliseconds. */
@@ -34,7 +34,7 @@ export interface ToolPorts {
   refresh: (sessionId: string) => Promise<Session | null>
   summaries: {
     get(sessionId: string): Promise<SessionSummary | null>
-    /** As far as it is at hand: for the log. */
+    /** From what is in memory, without a read of the store: for log lines. */
     traceOf(sessionId: string): TraceSource
   }
   tracer: Tracer
@@ -44,7 +44,7 @@ export interface ToolPorts {
   log: Log
 }
 
-/** How far a call was taken. */
+/** How far a call has come. */
 export type Progress =
   /** It has ended. */
   | { kind: 'closed' }
@@ -53,7 +53,7 @@ export type Progress =
   /** The call has changed in another way, or another part decides about it. */
   | { kind: 'superseded' }
 
-/** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
+/** Runs a tool. Never throws; `signal` is aborted at the tool's timeout or the call's deadline. */
 export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
 
 export interface Tool {
@@ -64,10 +64,13 @@ export interface Tool {
 /** How a tool wants its result to be posted. */
 export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
 
-/** A tool that is no longer configured: its result is still posted. */
+/** For a call whose tool is no longer configured: its result is still posted. */
 export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
 
-/** Whether the service still waits for a call. A session may be deleted without a report: it is read again. */
+/**
+ * Whether the service still waits for a call. If the session is gone, perhaps no channel has reported that: a hint has
+ * it read again.
+ */
 export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {
   const session = await ports.refresh(call.sessionId)
   if (session === null) {

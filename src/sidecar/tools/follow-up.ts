@@ -10,12 +10,12 @@ import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './con
 import { endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /**
- * The sandbox did not hold the call, and the agent continues without its result (rule ACT-21): a message with the
- * result starts a new turn.
+ * After the answer `not_delivered`, the sandbox does not have the call, and the agent continues without its result
+ * (rule ACT-21). A message with the result then starts a new turn.
  *
- * Four lost replies to this message once made the service accept it five times: it had no idempotency header. Without
- * that header, a message whose reply was lost is searched in the transcript. It is sent once more at most, and only
- * when it is certain that the first one did not arrive.
+ * Once, the replies to four posts of such a message were lost, and the service accepted the message five times: it had
+ * no idempotency header. Without that header, a message whose reply was lost is searched for in the transcript. It is
+ * sent once more at most, and only when it is certain that the first one did not arrive.
  */
 
 /** Backoff between posts, of answers and of follow-up messages, milliseconds. */
@@ -81,7 +81,7 @@ export async function sendFollowUp(
     return await endNotDelivered(ports, call)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
-    // The process that has the call now sends the message.
+    // Another process owns the session now, and sends the message.
     if (error.code === 'superseded') return SUPERSEDED
     return await failed(ports, call, error, idempotent)
   }
@@ -111,13 +111,14 @@ async function failed(
     const wait = Math.max(QUEUE_FULL, error.retryAfter ?? 0)
     return await write(ports, call, { type: 'post_put_off', error: message, counted: false }, { wait })
   }
-  // Attempts at an unreachable service do not count, nor do searches: after 12 searches `posts` is 12.
+  // `posts` also counts the searches: after 12 searches it is 12, so the limit is higher then. Attempts at an
+  // unreachable service do not count.
   const particular = isParticular(error)
   const looked = stageOf(call) === 'resent'
   const usedUp = particular && call.posts >= (looked ? LOOKS + TRIES : TRIES)
   if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
     log.error(details, `tools: neither an answer nor the new message was delivered: ${message}`)
-    // Nothing else may report that the session was deleted.
+    // Perhaps nothing else reports that the session was deleted, so it is read again.
     return await endNotDelivered(ports, call, message, error.notFound ? [readAgain(ports, call)] : undefined)
   }
   const wait = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
@@ -137,7 +138,7 @@ async function lookLater(ports: ToolPorts, call: Call): Promise<Progress> {
   return await write(ports, call, { type: 'message_not_found', error: LOST }, { wait })
 }
 
-/** The message was sent, or may have been, and is to be searched before it is sent again. */
+/** The message was sent, or may have been: it is searched for before it is sent again. */
 async function lookFirst(ports: ToolPorts, call: Call): Promise<Progress> {
   return await write(ports, call, { type: 'message_unanswered', error: LOST }, { wait: LOOK.base })
 }
@@ -166,7 +167,7 @@ function firstLineOf({ name, callId }: Call): string {
   return `The result of the function call ${name} (${callId}) did not reach you. It is:`
 }
 
-/** Searches the message. `unknown`: it may be queued, or some items cannot be read. */
+/** Searches for the message. `unknown`: it may be queued, or some items cannot be read. */
 async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'absent' | 'unknown'> {
   const session = await ports.refresh(call.sessionId)
   // A deleted session has no transcript and accepts no message: the next post reports that.
@@ -205,7 +206,7 @@ async function searchItems({ service }: ToolPorts, call: Call): Promise<'there' 
   return 'unknown'
 }
 
-/** A user message without its text: it may be the follow-up message's. */
+/** A user message whose text the item does not show: it may be the follow-up message. */
 function isUnreadableMessage({ raw }: Item): boolean {
   return raw['role'] === 'user' && typeof raw['content'] !== 'string'
 }

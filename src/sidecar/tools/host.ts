@@ -58,11 +58,11 @@ export interface ToolHost
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
-/** A claim of a call. */
+/** A call that is claimed. */
 interface Hold {
   abort: AbortController
   lease: Lease
-  /** Their steps are refused when the lease has ended. */
+  /** Steps through these ports are refused once the lease has ended. */
   ports: ToolPorts
 }
 
@@ -83,7 +83,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   /** Calls that this process accepted itself, with their sessions; any other may have been interrupted by a crash. */
   const ours = new Map<string, string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
-  /** By the call as it is being stored. */
+  /** By the object of the call that is being stored. */
   const reserved = new Map<Call, Reserved>()
   /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
@@ -158,7 +158,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     pollLoop.wake()
   }
 
-  /** The call may meanwhile be active by way of the ledger, under another controller: then it stays active. */
+  /** The call may have been claimed from the ledger meanwhile, under another controller: then it stays active. */
   const letGo = async (callId: string, abort: AbortController): Promise<void> => {
     if (active.get(callId) !== abort) return
     active.delete(callId)
@@ -307,7 +307,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     const progress = await closeGone(by, call, why, !ours.has(call.callId))
     gone.delete(call.callId)
     failures.delete(call.callId)
-    // A call whose follow-up message is not sent yet stays open, and remains ours: whether a message lacks its reply is known.
+    // A call whose follow-up message is not sent yet stays open. It also remains ours, because this process knows
+    // whether the reply to a message was lost.
     if (why === 'deleted' || call.outcome !== 'not_delivered') ours.delete(call.callId)
     return progress
   }
@@ -357,7 +358,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     },
     gained: () => pollLoop.wake(),
     lost() {
-      // A call that comes back may have been run by another process meanwhile.
+      // If the shard of the session comes back later, another process may have run the call meanwhile.
       for (const [callId, sessionId] of ours) if (!store.shards.owns(sessionId)) ours.delete(callId)
     },
     woken({ topics }) {

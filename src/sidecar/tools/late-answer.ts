@@ -20,7 +20,7 @@ export async function answerLater(
   const { store, clock } = ports
   const call = await store.calls.get(callId)
   if (call === null) return 'not_found'
-  // Its 202 may still be on the way to us.
+  // A running call is answered too: the 202 that defers it may still be on its way to us.
   if (call.state !== 'running') return 'conflict'
   if ('output' in answer && !fits(answer.output)) return 'too_long'
   const result =

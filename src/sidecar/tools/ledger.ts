@@ -22,15 +22,16 @@ export async function write(
 ): Promise<Progress> {
   const at = ports.clock.steady() + wait
   const done = await ports.step({ callId: call.callId, event, after: wait, ...beside })
-  // No other step of a claimed call leaves this one open: the stored call has changed in the same way.
+  // The store accepted the step, so no other step came before it: our copy after the same event is the call as it is
+  // stored.
   const stepped = done ? transition(call, event) : null
   return stepped === null ? SUPERSEDED : { kind: 'due', at, call: stepped }
 }
 
-/** When the session is read again after a posting, milliseconds. */
+/** How long after a post the session is read again, milliseconds. */
 const READ_AFTER = 300
 
-/** The service no longer waits for the call, or has deleted its session: a read shows which. */
+/** After a post, the service may no longer wait for the call, or may have deleted the session: a read shows it. */
 export function readAgain({ clock }: ToolPorts, { sessionId }: Call): Hint {
   return { sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: READ_AFTER }
 }
@@ -63,7 +64,7 @@ export async function endCall(
     tool: call.name,
     callId: call.callId,
     sessionId: call.sessionId,
-    // The service has many words for an accepted answer.
+    // The service may use any word for an accepted answer; the metric counts all of them as `answered`.
     outcome: event.type === 'answered' && event.outcome !== 'unknown' ? 'answered' : (closed.outcome ?? ''),
     seconds: call.createdAt === null ? null : Math.max(0, clock.now() + offset - call.createdAt) / 1000,
     call: closed,
@@ -99,8 +100,8 @@ export async function closeGone(
     case 'unconfirmed':
       return await endCall(ports, call, { type: 'answered', outcome: 'unknown' })
     case 'finished':
-      // A post that was refused, or whose route is not known, had no effect.
       if (mayBePosted) return await endCall(ports, call, { type: 'answered', outcome: 'unknown' })
+      // No post had an effect: there was none, it was refused, or its route is not known.
       return await endCall(ports, call, { type: 'failed', outcome: 'expired' })
     case 'received':
     case 'running':
@@ -112,10 +113,10 @@ export async function closeGone(
   }
 }
 
-/** What other parts give. */
+/** The ports that other parts give; `keep` is made here. */
 export type GivenPorts = Omit<ToolPorts, 'keep'>
 
-/** Ports whose stored steps end the pause that a refused step began. */
+/** A step that the store refuses opens the circuit breaker `rest`; the next step that is stored closes it. */
 export interface LedgerPorts {
   ports: ToolPorts
   rest: Rest

@@ -9,7 +9,10 @@ import { SUPERSEDED, write } from './ledger.ts'
 
 /** An answer must reach the service before the deadline: a run is aborted up to this much earlier, milliseconds. */
 const MARGIN = 1000
-/** A margin of 1 s would use up a deadline of 1 s, the shortest that the service accepts (`timeout_seconds: 1`). */
+/**
+ * A margin of 1 s would use up a deadline of 1 s, the shortest that the service accepts (`timeout_seconds: 1`). So the
+ * margin is at most this part of the time.
+ */
 const SHARE = 0.1
 
 /**
@@ -38,7 +41,8 @@ export async function runTool(
     const event = { type, at: ports.clock.now() } as const
     const running = transition(call, event)
     if (running === null || !(await ports.step({ callId: call.callId, event }))) return SUPERSEDED
-    // A run and the late answer of an app may be in one commit, if the app was called before a crash.
+    // An earlier run, which a crash interrupted, may have called an app. If the late answer of the app is in the same
+    // commit as this step, the tool does not run.
     if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED
     const session = (await ports.summaries.get(call.sessionId)) ?? {
       title: null,
@@ -60,7 +64,7 @@ export async function runBegun(
 ): Promise<Progress> {
   const { clock, observer } = ports
   const { spec } = tool
-  // The reply to the commit came so late that another process may have the call now.
+  // The reply to the commit may come so late that another process has the call now.
   if (!ports.store.shards.owns(running.sessionId)) return await withdraw(ports, running)
   const left = timeLeft(ports, running)
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline has passed')
@@ -141,7 +145,7 @@ async function tryLater(
   return await write(ports, call, { type: 'run_failed', error: result.error, uncertain }, { wait })
 }
 
-/** Answers with the fixed error, whatever the cause. */
+/** Answers with the fixed error text of the tool. `error` is only for people. */
 export async function giveUp(ports: ToolPorts, spec: ToolSpec, call: Call, error: string): Promise<Progress> {
   const result = { kind: 'error', text: spec.error } as const
   return await write(ports, call, { type: 'result_fixed', result, error, at: ports.clock.now() })
@@ -153,7 +157,7 @@ export async function withdraw(ports: ToolPorts, call: Call): Promise<Progress> 
   return SUPERSEDED
 }
 
-/** Abandons a tool that ignores its signal. */
+/** If a tool ignores its signal, its run is abandoned and counts as failed. */
 function raceAbort(run: Promise<ToolResult>, signal: AbortSignal, ms: number): Promise<ToolResult> {
   return new Promise((resolve) => {
     const error = `no answer within ${Math.round(ms)} ms`

@@ -38,7 +38,7 @@ export function fits(output: string): boolean {
 }
 
 const NO_OUTPUT = '(no output)'
-/** A gateway before the tool forwarded the call and got no usable response. */
+/** A gateway in front of the tool forwarded the call and got no usable response: the tool may have run. */
 const GATEWAY: ReadonlySet<number> = new Set([502, 504])
 
 /** A tool over HTTP (src/sidecar/README.md, Function tools). */
@@ -97,7 +97,7 @@ export function createHttpRunner(
       })
       return resultOf(reply, clock.now())
     } catch (error) {
-      // A certificate that is refused, like a refused connection, means that nothing was sent.
+      // If a connection or a certificate is refused, nothing was sent.
       const ran = error instanceof NetworkFault && error.kind === 'unreachable' ? 'no' : 'unknown'
       return { kind: 'failed', error: messageOf(error), ran }
     }

@@ -12,7 +12,7 @@ export const handler = section(
       Type.String({
         pattern: TYPE_PATTERN,
         errorMessage: '"*", a whole type such as "turn.settled", or a prefix such as "turn.*"',
-        // Editors suggest these; the pattern accepts any other.
+        // Editors suggest these types; the pattern also accepts any other type.
         anyOf: [{ enum: ['*', ...EVENT_FAMILIES, ...EVENT_TYPES] }, {}],
       }),
       {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { secret, secretFile } from './section.ts'
 
-/** The common settings of handlers and tools: their address and our signature. */
+/** The settings that handlers and tools share: how they are reached, and how our requests to them are signed. */
 export const target = (kind: 'handler' | 'tool', example: string) => ({
   url: Type.Optional(
     Type.String({

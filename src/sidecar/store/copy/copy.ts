@@ -1,10 +1,10 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { Checksum, keyOf, moveClock, TABLES, type Key, type Row, type Table } from './tables.ts'
 
-/** The last number that each table gave. */
+/** For each table that numbers its rows, the last number that it gave. */
 export type Numbers = Readonly<Record<string, number>>
 
-/** How far a copy is. It is stored in the same transaction as the rows. */
+/** How far a copy has come. It is stored in the same transaction as the rows. */
 export interface Place {
   /** Index of the table that is copied now. */
   table: number
@@ -18,7 +18,7 @@ export interface Origin {
   source: string
   /** Changes whenever a sidecar works with the source. */
   mark: string
-  /** Milliseconds from the clock of the source to that of the target. */
+  /** How far the clock of the target is ahead of that of the source, milliseconds. */
   clock: number
 }
 
@@ -36,7 +36,7 @@ export interface Source extends Side {
   readonly mark: string
   count(table: Table): Promise<number>
   numbers(): Promise<Numbers>
-  /** @throws {OperatorError} when a sidecar worked with it since it was opened. */
+  /** @throws {OperatorError} when a sidecar has worked with the source since it was opened. */
   assertAtRest(): Promise<void>
 }
 
@@ -62,7 +62,7 @@ export interface Copied {
 
 export type Progress = (part: { done: number; total: number }) => void
 
-/** Clocks of two machines that differ by less are not distinguished, milliseconds. */
+/** Two clocks that differ by less than this count as equal, milliseconds. */
 const SAME_TIME = 1000
 
 /**
@@ -98,7 +98,7 @@ export async function copyStore(source: Source, target: Target, onProgress: Prog
   return { from: source.place, to: target.place, continued, tables }
 }
 
-/** Reads both to the end. */
+/** Reads both stores to the end. */
 async function compare(
   source: Source,
   target: Target,

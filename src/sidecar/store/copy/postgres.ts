@@ -73,7 +73,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
     return {
       place: url,
       now: await timeOf(database),
-      // Each delivery in a copy has a row.
+      // `null`: each delivery in a copy has a row.
       page: (table, after) => pageOf(database, table, after, null),
       async begin(origin) {
         const [there] = await database.rows<{ store: boolean; copying: boolean }>(
@@ -102,7 +102,8 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
       async write(table, rows, { from, to }) {
         const step = await database.begin()
         try {
-          // Only the last transaction waits for the disk; then all earlier ones are on disk too.
+          // This transaction does not wait for the disk. The one of `finish` does, and then all earlier ones are on
+          // disk too.
           await step.script('SET LOCAL synchronous_commit = off')
           const moved = await step.change('UPDATE sidecar.unfinished_copy SET place = $2 WHERE place = $1', [
             JSON.stringify(from),
@@ -130,7 +131,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
           await step.rollback()
           throw error
         }
-        // Otherwise the first statements of a sidecar are planned for empty tables.
+        // Without ANALYZE, the first statements of a sidecar are planned for empty tables.
         for (const { name, rows = name } of TABLES) await database.change(`ANALYZE sidecar.${rows}`)
       },
       close: () => database.close(),
@@ -177,7 +178,9 @@ const SET_LAST: typeof LAST = {
   lanes: SET_IDENTITY('lanes.id'),
   quarantine: SET_IDENTITY('quarantine.id'),
 }
-/** Each start of a sidecar takes a new epoch. */
+/**
+ * Each start of a sidecar takes a new epoch, so the highest epoch shows whether a sidecar has worked with the store.
+ */
 const EPOCH = 'SELECT coalesce(max(epoch), 0) AS one FROM sidecar.leases'
 
 async function atRest(queries: Queries, url: string): Promise<Glance> {
@@ -264,7 +267,7 @@ async function insert(queries: Queries, table: Table, rows: readonly Row[]): Pro
   )
 }
 
-/** Columns that SQLite does not have: it reads their values from other columns. */
+/** Columns that only PostgreSQL has, computed from the columns that both engines have. */
 const DERIVED: Readonly<Record<string, Readonly<Record<string, (row: Row) => Value>>>> = {
   lanes: { shard: shardOfRow },
   begun: { shard: shardOfRow },

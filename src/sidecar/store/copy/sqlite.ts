@@ -85,7 +85,7 @@ function sourceOf(
       const tables = NUMBERED.map((name): [string, number] => [name, lastOf(db, name)])
       return Promise.resolve(Object.fromEntries(tables))
     },
-    // Its lock keeps every sidecar out.
+    // The lock that `openSource` holds keeps every sidecar out.
     assertAtRest: () => Promise.resolve(),
     close() {
       db.close()
@@ -95,7 +95,7 @@ function sourceOf(
   }
 }
 
-/** The last number that was given. Rows of `handlers` are never removed. */
+/** The last number that was given. Rows of `handlers` are never removed, so that is their highest number. */
 function lastOf(db: Sqlite, table: (typeof NUMBERED)[number]): number {
   const sql =
     table === 'handlers'
@@ -105,7 +105,10 @@ function lastOf(db: Sqlite, table: (typeof NUMBERED)[number]): number {
   return (table === 'handlers' ? get.get() : get.get(table)) ?? 0
 }
 
-/** The relations with the rows of a table. A delivery of one of the newest facts has no row before its first outcome. */
+/**
+ * The relations that together hold the rows of a table. A delivery of one of the newest facts has no row before its
+ * first outcome; it is in the view.
+ */
 function relationsOf({ name, rows = name }: Table): string[] {
   return name === 'deliveries' ? [rows, 'fresh_deliveries'] : [rows]
 }
@@ -130,7 +133,8 @@ function pageOf(db: Sqlite, table: Table, after: Key | null): Row[] {
     const given = columns.map((column) =>
       relation === 'fresh_deliveries' && column in FRESH ? `${FRESH[column]} AS ${column}` : column,
     )
-    // A lane with one fact is in the shard of the fact's session.
+    // PostgreSQL derives the shard from the session. The lane of an unordered handler holds one fact and has the id of
+    // that fact as its key.
     if (table.name === 'begun')
       given.push("coalesce((SELECT f.session_id FROM facts f WHERE f.pos = fact_pos), '') AS session_id")
     if (table.name === 'lanes')
@@ -149,8 +153,8 @@ function pageOf(db: Sqlite, table: Table, after: Key | null): Row[] {
 }
 
 /**
- * Makes a store in a new file, or continues a copy that is not complete. Until it is complete, the file has a mark, with which
- * no sidecar opens it.
+ * Makes a store in a new file, or continues a copy that is not complete. Until it is complete, the file is marked with
+ * COPYING_ID, and no sidecar opens it.
  * @throws {OperatorError} when the file has something else.
  */
 export function openTarget(path: string, now: number): Target {

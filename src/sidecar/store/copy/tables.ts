@@ -8,7 +8,7 @@ export type Key = readonly Value[]
 /** The columns that both engines have. Each engine computes its other columns from them. */
 export interface Table {
   name: string
-  /** The table of its rows, if `name` is a view that has more. */
+  /** The table that holds its rows, if `name` is a view with further rows. */
   rows?: string
   key: readonly string[]
   numbers: readonly string[]
@@ -105,7 +105,7 @@ export const TABLES: readonly Table[] = [
   },
 ]
 
-/** The most that is read or written at once: bytes, about, and rows. */
+/** The most that is read or written at once: about so many bytes, and so many rows. */
 export const PAGE = { bytes: 4 * 1024 * 1024, rows: 5_000 }
 
 /** Tables that number their rows. No number is given twice, also after its row was removed. */
@@ -142,7 +142,7 @@ export class Checksum {
   add(table: Table, rows: readonly Row[]): void {
     const columns = columnsOf(table)
     for (const row of rows) {
-      // SQLite cannot store half of a surrogate pair.
+      // SQLite cannot store half of a surrogate pair: both engines are compared in the form that it stores.
       const values = columns.map((column) => {
         const value = row[column] ?? null
         return typeof value === 'string' ? value.toWellFormed() : value

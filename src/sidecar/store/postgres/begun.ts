@@ -61,7 +61,7 @@ export class BegunAttempts implements Part {
     )
   }
 
-  /** After the commit of `settle`. */
+  /** Called after the commit of `settle`. */
   settled(handler: number, pos: number): void {
     if (this.#written.size > 0) this.#written.delete(keyOf(handler, pos))
   }
@@ -69,10 +69,10 @@ export class BegunAttempts implements Part {
   /** Removes the row of an attempt whose outcome is not stored. */
   drop(lane: Lane, handler: number, positions: readonly number[]): void {
     for (const pos of positions) this.#forget(lane, pos)
-    // A commit that is under way may write it: the write that removes it comes after that one.
+    // A commit that is under way may write the row. The write that removes the row comes after that commit.
     const underWay = this.#staged.some(([id]) => id === lane.id)
     if (!underWay && !positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
-    // A row that stays shows as an interrupted attempt after the next start.
+    // If this fails, the row stays, and shows as an interrupted attempt after the next start.
     this.#write(
       (transaction) =>
         this.settle(
@@ -110,13 +110,14 @@ export class BegunAttempts implements Part {
   }
 
   committed(): void {
-    // Its outcome may have become known while the commit was under way: then the row is removed by the next one.
+    // The outcome of an attempt may have become known while the commit was under way: then the next commit removes the
+    // row.
     for (const [lane, begun] of this.#staged)
       if (this.#unwritten.get(lane) === begun) this.#unwritten.delete(lane)
     this.unknown()
   }
 
-  /** The rows may be there: the transaction that stores the outcomes removes them. */
+  /** The rows may have been stored: the transaction that stores the outcomes removes them. */
   unknown(): void {
     for (const [, { handler, positions }] of this.#staged)
       for (const pos of positions) this.#written.add(keyOf(handler, pos))
@@ -152,7 +153,10 @@ function keyOf(handler: number, pos: number): string {
   return `${handler}/${pos}`
 }
 
-/** Records the open attempts of the former owner of shards as interrupted. Each counts only for the attempt number. */
+/**
+ * Records the open attempts of the former owner of shards as interrupted. An interrupted attempt raises the attempt
+ * number, and does not count against the retry policy.
+ */
 export async function recoverBegun(queries: Queries, shards: readonly number[]): Promise<void> {
   await queries.change(
     `WITH left_over AS (DELETE FROM sidecar.begun WHERE shard = ANY ($1::smallint[]) RETURNING fact_pos, handler, at)

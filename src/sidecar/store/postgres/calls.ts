@@ -18,7 +18,7 @@ const NAMES = `WITH RECURSIVE names(name) AS (
 export class Calls {
   readonly #claims: Claims<string>
   readonly #membership: Membership
-  /** The ids that the next statement of `get` finds. */
+  /** The ids that the next statement of `get` will read. */
   readonly #requested = new Set<string>()
   #found: Promise<CallRow[]> = Promise.resolve([])
 
@@ -33,7 +33,8 @@ export class Calls {
   }
 
   /**
-   * A session that waits for hundreds of calls reports all of them at each reading. `taken`: gets those that are claimed.
+   * A session that waits for hundreds of calls reports all of them at each read, so most of `calls` are known. `taken`:
+   * gets the ids of those that are claimed.
    * @returns those that were not known.
    */
   async add(
@@ -93,7 +94,10 @@ export class Calls {
     return placeOf(row.sessionId)
   }
 
-  /** A call that waits for the app and is not among the actions that the session still requires is due. */
+  /**
+   * Makes the calls due that wait for the app and that the session no longer requires, so that the tool host closes
+   * them.
+   */
   async wakeOthers(queries: Queries, sessionId: string, required: readonly string[]): Promise<void> {
     await queries.change(
       `UPDATE sidecar.calls SET due_at = 0 WHERE session_id = $1 AND deferred = 1 AND ended_at IS NULL
@@ -102,7 +106,7 @@ export class Calls {
     )
   }
 
-  /** All requests of one step of the program become one statement. */
+  /** Requests that the program makes before it awaits anything share one statement. */
   async get(queries: Queries, callId: string): Promise<Call | null> {
     if (this.#requested.size === 0) {
       this.#found = Promise.resolve().then(() => {
@@ -152,8 +156,9 @@ export class Calls {
   }
 
   /**
-   * A call that is written as running is worked on by the tool host that wrote it. It is claimed before it is written: its
-   * shard is not handed over meanwhile. The call of another process's shard is not run here.
+   * A call that is written as running is worked on by the tool host that wrote it. It is claimed before it is written,
+   * so that its shard is not handed over meanwhile. If the shard belongs to another process, the call is written as
+   * new, and is not run here.
    */
   #take(call: Call): { call: Call; lease: Lease | null } {
     if (call.state !== 'running') return { call, lease: null }
@@ -164,7 +169,7 @@ export class Calls {
     return { call, lease: this.#membership.leaseOf(shard) }
   }
 
-  /** Of a commit that failed, or that did not add them. */
+  /** Releases the claims that `add` made, because their commit failed or begins again. */
   withdraw(taken: Iterable<string>): void {
     for (const callId of taken) this.#claims.release(callId)
   }

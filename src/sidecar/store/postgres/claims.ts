@@ -69,7 +69,7 @@ export class Claims<K> {
     }
   }
 
-  /** The first of the rows that `find` reads that is not claimed. */
+  /** The first row that `find` reads and that is not claimed. */
   async first<R>(find: (limit: number) => Promise<R[]>, keyOf: (row: R) => K): Promise<R | null> {
     const rows = await find(this.size + 1)
     return rows.find((row) => !this.#claimed.has(keyOf(row))) ?? null

@@ -7,28 +7,28 @@ import { lockPositions } from './log.ts'
 import type { Ownership } from './ownership.ts'
 
 export interface Manner {
-  /** Milliseconds that it may wait to share the transaction of another write; 0: it does not wait. */
+  /** Milliseconds that the write may wait to share the transaction of another one; 0: it does not wait. */
   patience?: number
   /**
-   * `acks`: it writes only outcomes, and other writes do not wait for it. `facts`: it may add facts. Both concern few rows.
-   * Absent: it may concern many, as a prune does.
+   * `acks`: the write stores only outcomes, and other writes do not wait for it. `facts`: it may add facts. Both
+   * concern few rows. Absent: it may concern many, as a prune does.
    */
   of?: 'acks' | 'facts'
-  /** false: it changes few rows and adds no fact, so it waits for fewer other processes. */
+  /** false: the write changes few rows and adds no fact, so other processes may write at the same time. */
   alone?: boolean
-  /** It writes rows of hints. */
+  /** The write changes rows of hints. */
   hints?: boolean
 }
 
 /**
- * The statements of a write. It calls `sent`, if it has sent them all before the first answer: then COMMIT is sent directly
- * behind them.
+ * Runs the statements of a write. If it has sent all of them before the first answer, it calls `sent`: then COMMIT is
+ * sent directly behind them.
  */
 type Run<T> = (transaction: Transaction, sent: () => void) => Promise<T>
 
 interface Write extends Manner {
   run: Run<unknown>
-  /** Whether no other process may have such a transaction at the same time. */
+  /** Whether no other process may write at the same time. */
   alone: boolean
   patience: number
   committed(result: unknown): void
@@ -64,12 +64,16 @@ export class Committer {
   readonly #witness: Witness
   readonly #part: Part
   #queue: Write[] = []
-  /** What the next transaction takes. `none`: there is no next one yet. `urgent`: all writes but patient outcomes. */
+  /**
+   * What the next transaction takes. `none`: there is no next one yet. `urgent`: all writes except outcomes that may
+   * wait.
+   */
   #due: 'none' | 'urgent' | 'all' = 'none'
   #working: Promise<void> | null = null
   /**
-   * The answers to a statement and to COMMIT were lost: the write has failed, and its facts may be stored with pending
-   * deliveries. The fence refuses it once a later transaction is committed. So that is the time to look for what it has stored.
+   * The answers to a statement and to COMMIT were lost. The write has failed for its caller, and yet its facts and
+   * their deliveries may be stored. Once a later transaction is committed, the fence refuses this one: only then it is
+   * time to look for what it has stored.
    */
   #mayBeStored = false
   /** The timer of the least patient write. */
@@ -122,7 +126,6 @@ export class Committer {
     await this.#working
   }
 
-  /** The timer is that of the least patient write. */
   #wait(patience: number): void {
     const until = this.#clock.steady() + patience
     if (this.#patience !== null && this.#patience.until <= until) return
@@ -140,7 +143,7 @@ export class Committer {
   }
 
   async #work(): Promise<void> {
-    // Writes that are queued in the same step share the transaction.
+    // Writes that are queued before this process awaits anything share the transaction.
     await Promise.resolve()
     for (let writes = this.#take(); writes.length > 0; writes = this.#take()) {
       try {
@@ -157,13 +160,14 @@ export class Committer {
         }
       }
     }
-    // In the same step as the last look at the queue: a later write starts a new loop.
+    // Nothing runs between the last look at the queue and this line, so a later write starts a new loop.
     this.#working = null
   }
 
   /**
-   * The writes of the next transaction. Two hundred frames a second, one by one, each had the outcome of the one before in its
-   * transaction, and waited for its statements too: patient outcomes wait for one another instead.
+   * The writes of the next transaction. When 200 frames a second came one by one, each transaction also stored the
+   * outcome of the frame before, and waited for those statements. So outcomes that may wait share a transaction of
+   * their own.
    */
   #take(): readonly Write[] {
     const [due, queue] = [this.#due, this.#queue]
@@ -210,7 +214,7 @@ export class Committer {
       } else {
         const noted = this.#part.note(transaction)
         committing = transaction.commit()
-        // The error of a statement of `work` comes before those of the statements behind it, which fail because of it.
+        // If a statement of `work` fails, the statements behind it fail because of it: its error is the one to throw.
         noted.catch(() => undefined)
         committing.catch(() => undefined)
         await work
@@ -246,7 +250,8 @@ export class Committer {
       try {
         return await this.#ownership.isCommitted(number)
       } catch {
-        // No error says that it was rolled back: a shard that was handed over would still be worked on.
+        // This error does not show that the transaction was rolled back. If it was committed and handed a shard over,
+        // this process would still work on the shard.
       }
       await new Promise<void>((resolve) => void this.#clock.after(ASKED, resolve))
     }
@@ -266,19 +271,20 @@ function isOfAcks({ of }: Write): boolean {
   return of === 'acks'
 }
 
-/** No other write needs its result. */
+/** A write of outcomes that may wait, because no other write needs its result. */
 function isPatientAck(write: Write): boolean {
   return isOfAcks(write) && write.patience > 0
 }
 
-/** Another process holds a lock for too long, or both wait for each other: this transaction is repeated. */
+/** Another process holds a lock for too long, or two wait for each other (a deadlock): this transaction is repeated. */
 function isInTheWay(error: unknown): boolean {
   return error instanceof StoreError && /^(40P01|55P03)$/.test(codeOf(error.cause))
 }
 
 /**
- * Waits for all work, also if some of it fails. Otherwise a statement could be sent after the end of its transaction, and
- * would be a transaction by itself. @throws the first error in time: the transaction refuses every statement after it.
+ * Waits for all work, also if some of it fails. Otherwise a statement could be sent after the end of its transaction,
+ * and would be a transaction by itself.
+ * @throws the error that came first: the transaction refuses every statement after it.
  */
 export async function together(work: readonly (Promise<unknown> | null)[]): Promise<void> {
   const failed: unknown[] = []

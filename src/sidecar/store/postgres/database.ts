@@ -18,7 +18,10 @@ export interface Queries {
 export interface DatabaseAddress {
   /** `postgres://…` or `postgresql://…`; parameters have no effect. */
   url: string
-  /** Asked at each connection, in place of the URL's; null: that of the environment, or of `~/.pgpass`. */
+  /**
+   * Called at each connection, in place of the password in the URL. null: the password of the environment, or of
+   * `~/.pgpass`.
+   */
   password?: () => string | null
   ssl?: NonNullable<ClientConfig['ssl']>
   connections?: number
@@ -34,8 +37,8 @@ export interface Transaction extends Queries {
   /** Several statements at once, which are not prepared. */
   script(text: string): Promise<void>
   /**
-   * Sent directly behind the statements that are under way. @throws {StoreError} when the server rolled back, or when its answer
-   * was lost.
+   * Sent directly behind the statements that are under way.
+   * @throws {StoreError} when the server rolled back, or when its answer was lost.
    */
   commit(): Promise<void>
   rollback(): Promise<void>
@@ -57,9 +60,15 @@ export interface Listening {
 }
 
 export interface Database extends Queries {
-  /** Whether a pooler stands between. It gives the connection to another client after each transaction. */
+  /**
+   * Whether a pooler, such as PgBouncer, stands before the server. It gives the server's connection to another client
+   * after each transaction.
+   */
   readonly pooled: boolean
-  /** On a connection of its own, which no slow read uses. A statement that takes long fails early, and can be repeated. */
+  /**
+   * Statements on a connection of its own, which no slow read delays. A statement that takes long fails early, and can
+   * be repeated.
+   */
   readonly heartbeat: Queries
   /** `small`: its statements concern few rows, whatever their values are, so each is planned once. */
   begin(small?: boolean): Promise<Transaction>
@@ -70,21 +79,24 @@ export interface Database extends Queries {
 /** Milliseconds. */
 const TIMES = {
   connect: 5_000,
-  /** A statement takes milliseconds, and a lock is held for a few statements. */
+  /** The limit of a statement. It takes milliseconds, and a lock is held for a few statements only. */
   statement: 10_000,
   lock: 9_000,
-  /** Added to the limit of a statement: the server ends it first. */
+  /** The driver waits this much longer than the limit of a statement, so that the server ends it first. */
   answer: 1_000,
   /** Less than `lock`: a process that is frozen in a transaction loses its locks before others stop waiting for them. */
   idleInTransaction: 4_000,
   idle: 30_000,
-  /** Of a renewal of leases, which is repeated twice before they end. */
+  /** The limit of a renewal of leases, so that it can be repeated twice before they end. */
   heartbeat: 3000,
 }
 /** The most connections that read and write; one of them writes. */
 const CONNECTIONS = 5
 
-/** A transaction that may concern many rows has this setting. The connection has `force_generic_plan`, unless a pooler stands between. */
+/**
+ * With this setting, a transaction that may concern many rows plans each statement for its values. Otherwise the
+ * connection plans a statement once (`guard`), unless a pooler stands before the server.
+ */
 const PLANNED_EACH_TIME = { plan_cache_mode: 'auto' }
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
@@ -92,7 +104,8 @@ const INT8 = 20
 const TEXTS = new Set([25, 1043])
 
 /**
- * Connects to a server. Each connection prepares a statement once, under a name, unless a pooler stands between.
+ * Connects to a server. Each connection prepares a statement once, under a name, unless a pooler stands before the
+ * server.
  * @throws {OperatorError} when the package `pg` is missing.
  */
 export async function openDatabase(
@@ -144,10 +157,10 @@ export async function openDatabase(
     idleTimeoutMillis: TIMES.idle,
     allowExitOnIdle: true,
   })
-  // An idle connection that breaks: the next statement opens another one.
+  // After an idle connection breaks, the next statement opens another one.
   for (const pool of [readers, writers, heartbeats]) {
     pool.on('error', (error) => onError(error))
-    // One that breaks in use: without a listener its error would end the process.
+    // A connection may also break in use: without a listener its error would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
   }
   return {
@@ -242,7 +255,8 @@ function queriesOf(connection: Pool | PoolClient | Client, pooled: boolean): Que
 
 async function listen(client: Client, channel: string, heard: (text: string) => void): Promise<Listening> {
   const end = (): void => {
-    // A half-open connection does not answer its end. With a query under way, the driver cuts it.
+    // A half-open connection never answers a request to end. If a query is under way, the driver cuts the connection at
+    // once.
     client.query('SELECT 1').catch(() => undefined)
     client.end().catch(() => undefined)
   }
@@ -260,8 +274,9 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
 }
 
 /**
- * Connections on which only a transaction that BEGIN made may write: a statement whose BEGIN failed changes nothing there. They
- * plan a statement once: a plan for each set of values took longer than the statement.
+ * On these connections only a transaction that BEGIN made may write. A statement whose BEGIN failed is a transaction by
+ * itself, and so changes nothing. They also plan each statement once: to plan it for each set of values took longer
+ * than to run it.
  */
 const guards = new WeakMap<PoolClient, Promise<boolean>>()
 
@@ -281,7 +296,9 @@ async function isGuarded(client: PoolClient): Promise<boolean> {
   return await guarding
 }
 
-/** `limits`: those that a pooler does not pass on, milliseconds. */
+/**
+ * `limits`: are set in each transaction behind a pooler, which does not pass them on, milliseconds; null: no pooler.
+ */
 async function begin(
   writers: Pool,
   { limits, small }: { limits: Readonly<Record<string, number>> | null; small: boolean },
@@ -302,10 +319,12 @@ async function begin(
   let begun: Promise<unknown>
   try {
     const guarded = limits === null && (await attempt(() => isGuarded(client)))
-    // The level: the check of the fence must see what was committed while it waited, whatever the server’s default is.
+    // READ COMMITTED, whatever the server’s default is: the check of the fence must see what was committed while it
+    // waited.
     const mode = `ISOLATION LEVEL READ COMMITTED${guarded ? ' READ WRITE' : ''}`
     begun = attempt(() => client.query(`BEGIN ${mode}${sets.join('')}`))
-    // Its statements report that it failed; a transaction may be given up before the first of them.
+    // If BEGIN fails, the statements behind it report that. A transaction may also be given up before the first of
+    // them.
     begun.catch(() => undefined)
     // Without the guard, a statement whose BEGIN was cancelled would be a transaction by itself.
     if (!guarded) await begun
@@ -313,7 +332,7 @@ async function begin(
     give(error)
     throw error
   }
-  /** The error of BEGIN comes before those of the statements behind it, which fail because of it. */
+  /** If BEGIN fails, the statements behind it fail because of that: its error is the one to throw. */
   const inTransaction = async <T>(run: () => Promise<T>): Promise<T> => {
     open()
     return (await Promise.all([begun, run()]))[1]

@@ -19,8 +19,9 @@ import { placeOf, type Membership } from '../membership.ts'
 const LOCK = 7_305_262_419
 
 /**
- * Webhooks about sessions A and B arrive at two replicas, and each writes two hints, in two statements: A and B, B and A. Each
- * waited for the other until the server cancelled one, after a second. So such transactions run one after the other.
+ * Webhooks about sessions A and B arrive at two replicas. Each replica writes two hints in two statements, one for A
+ * and then B, the other for B and then A. Each waited for the other until the server cancelled one, after a second. So
+ * such transactions run one after the other.
  */
 export async function lockHints(queries: Queries): Promise<void> {
   await queries.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
@@ -50,7 +51,7 @@ export class Hints {
   }
 
   async add(queries: Queries, hints: readonly Hint[], now: number): Promise<void> {
-    // In the order of their keys, as every statement that changes several rows.
+    // In the order of their keys, as in every statement that changes several rows: so no two wait for each other.
     const sorted = [...gather(hints, now)].toSorted(([a], [b]) => (a < b ? -1 : 1))
     const first = this.#generation + 1
     this.#generation += sorted.length
@@ -143,7 +144,7 @@ export class Hints {
     this.#since.delete(sessionId)
   }
 
-  /** Inside the transaction of the reading. */
+  /** Called inside the transaction that stores the result of the read. */
   async done(
     queries: Queries,
     sessionId: string,
@@ -163,7 +164,10 @@ export class Hints {
     if (row?.generation === generation) this.#wrote(sessionId, generation, null)
   }
 
-  /** A sweep is complete: a read of the whole list may take longer than the time between two small sweeps. */
+  /**
+   * A sweep is complete. It may take longer than the time between two small sweeps: a request that came meanwhile
+   * stays.
+   */
   async swept(queries: Queries, { claim }: ClaimedHint): Promise<void> {
     if (this.#membership.holds(claim.lease)) await this.#answer(queries, SWEEP, claim)
   }
@@ -177,7 +181,7 @@ export class Hints {
     const since = this.#since.get(key)
     if (cleared > 0 || !since?.hints) return
     const { due_at, scope, seen_stream, seen_webhook, seen_poll } = since.hints
-    // If another process added a hint meanwhile, nothing is known about it here: then the whole hint stays.
+    // If another process added a hint meanwhile, this process does not know it: then the row stays as it is.
     await queries.change(
       `UPDATE sidecar.hints SET due_at = $2, scope = $3, failures = 0, seen_stream = $4, seen_webhook = $5, seen_poll = $6
        WHERE session_id = $1 AND generation = $7::bigint AND other_generation IN (0, $8::bigint, $9::bigint)`,

@@ -19,7 +19,7 @@ export interface Glance {
   newest: number
   /** Whether a sidecar works with it now, or was killed within the last seconds. */
   held: boolean
-  /** Whether a pooler stands between, which passes no notifications on. */
+  /** Whether a pooler stands before the server, which passes no notifications on. */
   pooled: boolean
   /** Whether our user may make or change the tables. */
   mayMigrate: boolean
@@ -38,8 +38,8 @@ export interface DatabaseInspection extends Glance {
 }
 
 /**
- * Checks a database quickly and changes nothing; a sidecar may work with it. @throws {OperatorError} when it cannot be reached
- * or refuses our user.
+ * Checks a database quickly and changes nothing; a sidecar may work with it.
+ * @throws {OperatorError} when it cannot be reached or refuses our user.
  */
 export function glanceAtDatabase(address: DatabaseAddress): Promise<Glance> {
   return reading(address, async (database, url) => {
@@ -148,10 +148,10 @@ async function damagedFacts(database: Database): Promise<string[]> {
       last = row.pos
       if (factOf(row) !== null) continue
       if (problems.length < LISTED)
-        problems.push(`fact ${row.id} (place ${row.pos}) is not what was written: its checksum does not fit`)
+        problems.push(`fact ${row.id} (position ${row.pos}) has changed: its checksum does not match`)
       else more++
     }
-    if (rows.length < PAGE) return more === 0 ? problems : [...problems, `and ${more} facts more`]
+    if (rows.length < PAGE) return more === 0 ? problems : [...problems, `and ${more} more facts`]
   }
 }
 
@@ -159,13 +159,13 @@ async function damagedFacts(database: Database): Promise<string[]> {
 const DISAGREEMENTS: readonly [string, string][] = [
   [
     'SELECT count(*) AS found FROM sidecar.delivery_rows d LEFT JOIN sidecar.facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',
-    'deliveries are of facts that are not there',
+    'deliveries have no fact',
   ],
   [
     `SELECT count(*) AS found FROM sidecar.lanes l LEFT JOIN
        (SELECT lane, count(*) AS pending FROM sidecar.deliveries WHERE status = 0 GROUP BY lane) d ON d.lane = l.id
      WHERE l.pending <> coalesce(d.pending, 0)`,
-    'lanes count other deliveries than there are',
+    'lanes have a wrong number of pending deliveries',
   ],
   [
     'SELECT count(*) AS found FROM sidecar.delivery_rows d LEFT JOIN sidecar.lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',

@@ -12,7 +12,10 @@ import type { Queries } from './database.ts'
 import { EXTEND, type ExtendedLane, type SessionLanes } from './log.ts'
 import { LEADER, placeOf, type Membership } from '../membership.ts'
 
-/** Handlers with a bit in `facts.wanted`. A delivery to one with a higher number has a row from the start. */
+/**
+ * The highest number of a handler that has a bit in `facts.wanted`. A delivery to a handler with a higher number has a
+ * row from the start.
+ */
 const HIGHEST_BIT = 30
 
 interface Handler extends Registered {
@@ -37,8 +40,8 @@ interface Progress {
 }
 
 /**
- * The pending deliveries of a lane, with a row and without. None for a lane that has no row any more, because the leader
- * removes empty lanes: later deliveries of its session are in another lane.
+ * The pending deliveries of a lane, those with a row and those without. It finds none if the leader has removed the
+ * lane because it was empty: later deliveries of its session are in another lane.
  */
 const READ = `
   SELECT * FROM (
@@ -52,7 +55,7 @@ const READ = `
       ORDER BY f.pos LIMIT $3)
   ) found ORDER BY pos LIMIT $3`
 
-/** Positions by which `fresh` of a lane may be too low. A read from there skips at most so many facts. */
+/** How many positions too low `fresh` of a lane may be. A read from there skips at most so many facts. */
 const BEHIND = 1000
 
 /** Deliveries in lanes. A worker claims a lane before it delivers from it; claims live in memory. */
@@ -129,8 +132,8 @@ export class Lanes {
   }
 
   /**
-   * Extends the lanes of the new ones of `facts`. It is sent directly behind the statement that adds them, and counts the facts at
-   * the positions that were drawn last.
+   * Adds those of `facts` that are new to their lanes. The statement is sent directly behind the one that adds the
+   * facts, before it is known which of them are new: it counts the facts at the positions that were drawn last.
    * @returns null where a fact has a lane of its own: only the answer of that statement shows whether it is new.
    */
   extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null {

@@ -35,7 +35,10 @@ export const checkpoints = {
   },
 }
 
-/** A cursor that is no number cannot be compared: the newest wins. `parameter`: which one has the result of `wholeOf`. */
+/**
+ * A cursor that is no number cannot be compared: the newest wins. `parameter`: the number of the one with the result of
+ * `wholeOf`.
+ */
 function onlyForward(parameter: number): string {
   return `ON CONFLICT (name) DO UPDATE SET value = excluded.value
     WHERE $${parameter}::numeric IS NULL OR c.value IS NULL OR c.value !~ '^[0-9]{1,40}$' OR c.value::numeric < $${parameter}::numeric`
@@ -45,7 +48,10 @@ function wholeOf(cursor: string | null): string | null {
   return seqOf(cursor) === null ? null : cursor
 }
 
-/** Before the first of its lanes, a transaction takes the lock that every transaction with new facts takes. */
+/**
+ * Called before a transaction locks the first of its lanes: it takes the lock that every transaction with new facts
+ * takes.
+ */
 export async function lockPositions(queries: Queries): Promise<void> {
   await queries.rows(`SELECT FROM sidecar.positions WHERE name = 'facts' FOR UPDATE`)
 }
@@ -84,7 +90,7 @@ interface Fan {
     extended: readonly ExtendedLane[] | null,
     into: Committed,
   ): Promise<void>
-  /** What the fact's row says of them: who selects facts of its type. */
+  /** The bits of `facts.wanted` for a fact of this type: one for each handler that selects it. */
   wanted(type: string): number
 }
 
@@ -96,7 +102,7 @@ export interface Frame {
 
 /** A fact, with the lanes that get it. */
 interface PlacedFact extends Frame {
-  /** See `numberOf`. */
+  /** The seq, if it is a whole number; otherwise null. */
   number: string | null
   lanes: SessionLanes
 }
@@ -118,9 +124,9 @@ const ADD = `
   FROM drawn LEFT JOIN added ON true`
 
 /**
- * Two hundred frames a second come one by one: for a single fact, this statement and its plan are simpler than `ADD`, and its
- * commit takes 0.2 ms less. It moves the cursor too. It returns a row for each lane, and one row without a lane where there is
- * none.
+ * When 200 frames a second come one by one, each is added alone. For a single fact, this statement and its plan are
+ * simpler than `ADD`, and its commit takes 0.2 ms less. It moves the cursor too. It returns a row for each lane, and
+ * one row without a lane where there is none.
  */
 const ADD_ONE = `
   WITH drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' RETURNING last),
@@ -146,7 +152,7 @@ export class Facts {
     this.#fan = fan
   }
 
-  /** Adds the new ones of `facts`, in order, and their deliveries. */
+  /** Adds those of `facts` that are new, in order, and their deliveries. */
   async append(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
     await this.#add(queries, facts, facts.map(numberOf), into)
   }
@@ -162,7 +168,7 @@ export class Facts {
       : this.#addOne(queries, { fact, number: numberOf(fact), lanes, cursor }, into)
   }
 
-  /** A service that replays everything sends frames that were delivered and removed long ago. */
+  /** Leaves out frames that were delivered and removed long ago: a service that replays everything sends them again. */
   async unpruned(queries: Queries, facts: readonly Fact[]): Promise<readonly Fact[]> {
     if (facts.every(({ seq }) => seq === null)) return facts
     const pruned = seqOf(await checkpoints.get(queries, PRUNED_SEQ))
@@ -170,12 +176,15 @@ export class Facts {
     return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
   }
 
-  /** As `append`, for frames that were held: later frames may have been delivered and removed meanwhile. */
+  /**
+   * As `append`, for frames that were held. Later frames may have been delivered and removed meanwhile, so a low seq is
+   * no reason to leave one out.
+   */
   async release(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
     await this.#add(queries, facts, [], into)
   }
 
-  /** Leaves out those whose numbers are not above those of facts that were removed. */
+  /** Leaves out facts whose number is not above that of the newest fact that was removed. */
   async #add(
     queries: Queries,
     facts: readonly Fact[],
@@ -256,7 +265,7 @@ export class Facts {
     await this.#added(queries, [{ ...fact, pos: first.pos }], extended, into)
   }
 
-  /** Notes facts that are new. */
+  /** Reports new facts in `into`, and makes their deliveries. */
   async #added(
     queries: Queries,
     added: readonly StoredFact[],
@@ -281,7 +290,7 @@ export class Facts {
             'SELECT subject, channel, at FROM sidecar.sightings WHERE subject = ANY ($1::text[])',
             [subjects],
           )
-    // Of two facts of one subject in this commit the first has the sightings.
+    // If two facts of this commit have the same subject, the first of them gets the sightings.
     const given = new Set<string>()
     return facts.map((fact) => {
       const { subject } = fact

@@ -29,15 +29,15 @@ export interface Introduction {
   name: string
   version: string
   configuration: string | null
-  /** The system's name of the process; null: it has none. */
+  /** The operating system's name of the process; null: it has none. */
   process: string | null
   /** By the wall clock of this machine. */
   startedAt: number
 }
 
 /**
- * Adds the row of a process, which each of its writes needs. The row is valid for as long as after a renewal. Otherwise
- * another process would fence this one before its first renewal.
+ * Adds the row of a process, which each of its writes needs. The row is valid at once, for as long as after a renewal.
+ * Otherwise another process would fence this one before its first renewal.
  * @returns a number that no other process has.
  */
 export async function enter(
@@ -61,7 +61,10 @@ export async function enter(
   return row.number
 }
 
-/** Ends the leases of processes that are gone at once: a sidecar that was killed and starts again need not wait for its own. */
+/**
+ * Ends the leases of processes that are gone, without waiting for their time: a sidecar that was killed and starts
+ * again need not wait for its own old leases.
+ */
 export async function endLeases(queries: Queries, isGone: (process: string) => boolean): Promise<void> {
   const rows = await queries.rows<{ id: string; process: string }>(
     'SELECT id, process FROM sidecar.replicas WHERE NOT fenced AND process IS NOT NULL AND until >= clock_timestamp()',

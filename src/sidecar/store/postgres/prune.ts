@@ -55,7 +55,7 @@ export class Pruning {
       [this.#reached.fact],
     )
     const old = oldOf(looked, before, now)
-    // A seq above the cursor is from before the cursor was lost: the service may count from a lower number since.
+    // A seq above the cursor was stored before the cursor was lost: the service may count from a lower number now.
     const cursor = seqOf(await checkpoints.get(queries, 'stream')) ?? 0n
     let highest = seqOf(await checkpoints.get(queries, PRUNED_SEQ)) ?? 0n
     const over = old.filter(({ pending, at }) => !pending && at < before)

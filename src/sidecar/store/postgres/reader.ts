@@ -30,7 +30,10 @@ const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session
 const FRAMES = 2048
 const CHARACTERS = 256 * 1024
 
-/** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
+/**
+ * Reads for people and metrics. If the row that a page should continue after is not known, the page is empty, as with
+ * the service itself.
+ */
 export function createReader(queries: Queries, lanes: Lanes): StoreReader {
   return {
     ...createLog(queries),
@@ -72,7 +75,7 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
           values,
         )
         for (const row of rows) {
-          // A damaged one is left out, and the next one takes its place.
+          // A damaged fact is left out, and the next one takes its place.
           const fact = factOf(row)
           if (fact !== null && !listing.add(fact)) return listing.listed()
         }

@@ -59,7 +59,8 @@ export class Redelivery {
            WHERE f.pos > $2::bigint ORDER BY f.pos LIMIT ${STEP}`,
           [number, pos],
         )
-        // State facts have no seq: the replay includes those that follow the first fact with the seq in the log.
+        // State facts have no seq. The replay begins at the first frame in the log with this seq or a higher one, and
+        // includes all state facts behind it.
         const first = started ? 0 : page.findIndex(({ seq }) => (seqOf(seq) ?? -1n) >= (least ?? 0n))
         const wanted = page.filter(
           (fact, index) =>

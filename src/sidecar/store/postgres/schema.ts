@@ -36,7 +36,7 @@ export async function versionOf(queries: Queries): Promise<number> {
   return known?.known === true ? await appliedVersion(queries) : 0
 }
 
-/** As `versionOf`, of a schema that is there. */
+/** As `versionOf`, for a schema that exists. */
 export async function appliedVersion(queries: Queries): Promise<number> {
   const [row] = await queries.rows<{ version: number | null }>(
     'SELECT max(version) AS version FROM sidecar.schema_versions',
@@ -45,7 +45,7 @@ export async function appliedVersion(queries: Queries): Promise<number> {
 }
 
 /**
- * Brings the database to the newest schema. `prepare`: for a copy, in the same transaction.
+ * Brings the database to the newest schema. `prepare`: further statements for a copy, in the same transaction.
  * @throws {OperatorError} when its schema is newer than this program knows.
  */
 export async function migrate(

@@ -103,7 +103,7 @@ export const owners = {
   },
 }
 
-/** A row that we wrote ourselves. */
+/** The fact of a held frame; only this program writes such rows. */
 function factIn(text: string): Fact {
   const fact: unknown = JSON.parse(text)
   if (!isObject(fact)) throw new Error('a held frame cannot be read')
@@ -146,7 +146,7 @@ export class Scoping {
     const held: (Fact & { sessionId: string })[] = []
     for (const fact of facts) {
       const { sessionId, seq } = fact
-      // Facts without a seq come from a reading, which is only of a session of ours.
+      // A fact without a seq comes from a read, and only a session of ours makes such facts.
       if (sessionId === null || seq === null) ours.push(fact)
       else {
         const row = rows.get(sessionId)
@@ -159,7 +159,8 @@ export class Scoping {
       await owners.hold(queries, held)
       into.hinted = true
     }
-    // The stream gives one hint for a session, which may be done already: only a new read releases the held frames.
+    // The first frame of a session makes a hint, and that read may be over already. Only a new read releases the held
+    // frames.
     for (const id of new Set(held.map(({ sessionId }) => sessionId)))
       await this.#parts.hints.ensure(queries, id, times)
     if (held.length + moved > 0) into.held = await owners.held(queries)
@@ -205,7 +206,10 @@ export class Scoping {
   }
 }
 
-/** A frame from before the session became ours. A service that restarted its seq has no such frame. */
+/**
+ * Whether a frame is from before the session became ours. If the cursor is below that boundary, the service restarted
+ * its seqs, and no frame counts as earlier.
+ */
 async function isBefore(queries: Queries, seq: string, from: string | null): Promise<boolean> {
   const boundary = seqOf(from)
   const number = seqOf(seq)

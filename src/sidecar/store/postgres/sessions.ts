@@ -156,7 +156,8 @@ export class Sessions {
 
   async #writeTurns(queries: Queries, given: readonly KnownTurn[]): Promise<void> {
     const now = this.#now()
-    // One statement changes a row once: of several states of a turn the last, with the first times.
+    // One statement can change a row only once. If a turn is given several times, its last state is written, with the
+    // first times.
     const last = new Map<string, KnownTurn>()
     for (const one of given) {
       const before = last.get(one.turn.id)
@@ -178,7 +179,7 @@ export class Sessions {
     ])
   }
 
-  /** The final fact of a turn waits for the stream's turn.ended frame. */
+  /** Stores when the stream's turn.ended frame came: the final fact of a turn waits for that frame. */
   async endTurn(queries: Queries, { turnId, sessionId, seq, at }: Fact): Promise<void> {
     if (seq === null || turnId === null || sessionId === null) return
     await queries.change(

@@ -35,7 +35,7 @@ export interface PostgresOptions extends Witness {
   database: DatabaseAddress
   clock: Clock
   log: Log
-  /** Names this process as an owner. */
+  /** Makes the name of this process as an owner. */
   random: Random
   /** Called once, when another process took over what this one owned. */
   onLost?: (error: StoreError) => void
@@ -43,9 +43,9 @@ export interface PostgresOptions extends Witness {
   onDeadLettered?: (handler: string) => void
 }
 
-/** What the system says of processes. */
+/** What the operating system knows about processes. */
 interface Processes {
-  /** The name of this one; null: it has none. */
+  /** The name of this process; null: it has none. */
   identify(): string | null
   /** Whether the process with that name is certainly gone. */
   isGone(name: string): boolean
@@ -76,7 +76,7 @@ export async function openPostgresStore(
   { name = '', version = '', configuration = null, process, onRenewal }: Appearance = {},
 ): Promise<Store> {
   const { clock, log, random } = options
-  // All connections break when a server ends.
+  // When a server ends, all connections break at once, so the line is throttled.
   const onError = createThrottledLog<Error>(clock, (times, { message }) =>
     log.warn({ times, error: message }, 'store: connections to the database broke; new ones are opened'),
   )
@@ -103,7 +103,7 @@ export async function openPostgresStore(
   }
 }
 
-/** One passage of a batch through a transaction. */
+/** One try to commit a batch; a transaction that fails may be run again. */
 interface Pass {
   acks: readonly Ack[]
   /** Calls that are claimed for the caller. */

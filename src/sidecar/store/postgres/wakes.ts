@@ -9,11 +9,16 @@ const CHANNEL = 'sidecar'
 const MOST = 7900
 /** Milliseconds for which wakes are collected for one notification. */
 const GATHERED = 20
-/** Milliseconds: between two checks of the connection, that a check may take, and until a broken connection is opened again. */
+/** The time between two checks of the connection, milliseconds. */
 const CHECKED = 10_000
+/** How long a check may take, milliseconds. */
 const ANSWERED = 3000
+/** The wait before a broken connection is opened again, milliseconds. */
 const REOPENED = 500
-/** Behind a pooler no notification ever arrives: after so many failed checks, the connection is opened only once a minute. */
+/**
+ * Behind a pooler no notification ever arrives. After FAILED failed checks the connection is opened only once in RARELY
+ * milliseconds.
+ */
 const FAILED = 3
 const RARELY = 60_000
 
@@ -36,13 +41,14 @@ interface WakesParts {
 }
 
 /**
- * The leader commits frames for a session of another process, and that one looks at its queues within milliseconds. A lost
- * wake costs up to a second: then each process checks whether another one wrote something.
+ * When the leader commits frames for a session of another process, a wake (NOTIFY) makes that process look at its
+ * queues within milliseconds. A lost wake costs up to a second: then each process checks whether another one wrote
+ * something.
  */
 export class Wakes {
   readonly #parts: WakesParts
   readonly #topics = new Set<WakeTopic>()
-  /** null: all. */
+  /** The shards that the noted topics concern; null: all. */
   #shards: Set<number> | null = new Set()
   #hints: string[] = []
   #leases = false

@@ -6,8 +6,8 @@ import { inspectStore, type Inspection } from './inspect.ts'
 import { assertOwnLog } from './wal.ts'
 
 /**
- * Copies a database while a sidecar works with it. The copy gets its name only after it is complete and was checked. @throws
- * {OperatorError} when there is nothing to copy, the target exists, or the copy is not sound.
+ * Copies a database while a sidecar works with it. The copy gets its name only after it is complete and was checked.
+ * @throws {OperatorError} when there is nothing to copy, the target exists, or the copy is not sound.
  */
 export async function backupStore(from: string, to: string, onProgress: Progress): Promise<Inspection> {
   const source = resolve(from)

@@ -18,7 +18,7 @@ const NO_CALL = newCall({
 })
 /** The names of a `CallRow`. */
 export const FIELDS = Object.keys(callRow(NO_CALL)) as (keyof CallRow)[]
-/** What no step changes. */
+/** The fields that no step changes. */
 const FIXED = new Set([
   'callId',
   'sessionId',
@@ -113,8 +113,8 @@ export class Calls {
   }
 
   /**
-   * A call that waits for the app and is not among the actions that the session still requires is due, also after a
-   * restart, and when its action came and went without having been stored.
+   * Makes the calls due that wait for the app and that the session no longer requires (`required`), so that the tool
+   * host closes them. This finds them also after a restart, and when an action came and went between two reads.
    */
   wakeOthers(sessionId: string, required: readonly string[]): void {
     this.#wake.run(sessionId, JSON.stringify(required))

@@ -9,8 +9,8 @@ import type { OwnerMark } from './owner-page.ts'
 /** How soon a write must be on disk. */
 export type Urgency =
   /**
-   * Written before the other writes of its transaction, and soonest: a tool runs as soon as its call is stored, and its result
-   * is posted as soon as it is stored.
+   * Written before the other writes of its transaction, and as soon as possible: a tool runs as soon as its call is
+   * stored, and its result is posted as soon as it is stored.
    */
   | 'first'
   | 'now'
@@ -19,7 +19,7 @@ export type Urgency =
    * the disk.
    */
   | 'relaxed'
-  /** It waits for another write to share a transaction with, `patience` milliseconds at most. */
+  /** Waits for another write to share a transaction with, `patience` milliseconds at most. */
   | { patience: number }
 
 interface Write {
@@ -30,12 +30,13 @@ interface Write {
   failed(error: unknown): void
 }
 
-/** How long a write waits while another program locks the database, and the time between two tries, milliseconds. */
+/** How long a write waits while another program locks the database, milliseconds. */
 const HELD = 5000
+/** The time between two tries meanwhile, milliseconds. */
 const AGAIN = 50
 /**
- * Urgent writes sooner than this after a commit wait for the next turn of the event loop, so that many calls share a commit,
- * milliseconds.
+ * A write with the urgency `first` that comes sooner than this after a commit waits for the next turn of the event
+ * loop, milliseconds. So many calls share a commit.
  */
 const APART = 0.5
 
@@ -49,9 +50,9 @@ export interface Witness {
 
 /** What is part of every transaction. */
 export interface Part {
-  /** After the writes, in the same transaction. */
+  /** Called after the writes, in the same transaction. */
   note(): void
-  /** After the commit. */
+  /** Called after the commit. */
   committed(): void
 }
 
@@ -242,9 +243,9 @@ function isHeld(error: unknown): boolean {
 }
 
 /**
- * The right to write a store. The lock file is removed, and a second process is started: its opening gives the row of
- * `owner` the next epoch. The first process is fenced, because its next transaction finds another epoch and is rolled back.
- * Readers do not take this right.
+ * The right to write a store. If an operator removes the lock file and starts a second process, its start writes the
+ * next epoch into the row of `owner`. The first process is then fenced: its next transaction finds another epoch and is
+ * rolled back. Readers do not take this right.
  */
 export class Ownership {
   /** All claims in this store are made under this lease. */
@@ -256,9 +257,9 @@ export class Ownership {
   #lost: StoreError | null = null
 
   /**
-   * Takes the store. The file then has everything that was committed before, so the log beside it begins with this owner.
-   * `recover` writes in the same transaction: if a full disk stops the start there, a former owner that still runs keeps the
-   * store.
+   * Takes the store. The file then has everything that was committed before, so the WAL beside it begins with this
+   * owner. `recover` writes in the same transaction: if a full disk stops the start there, a former owner that still
+   * runs keeps the store.
    */
   constructor(db: Sqlite, recover: () => void = () => undefined) {
     const take = db.prepare<[], Pick<OwnerMark, 'owner' | 'epoch'>>(
@@ -286,7 +287,7 @@ export class Ownership {
   }
 
   /**
-   * Inside each transaction that writes: counts it, so that every log shows which commits it holds.
+   * Called inside each transaction that writes: counts it, so that every WAL shows which commits it holds.
    * @throws {StoreError} when another process has taken the store.
    */
   confirm(): void {
@@ -294,7 +295,7 @@ export class Ownership {
     if (this.#commit.run(epoch, owner).changes !== 1) throw this.lose(this.#fenced())
   }
 
-  /** For a process that has nothing to write. */
+  /** Checks the epoch without a write, for a process that has nothing to write. */
   check(): void {
     const row = this.#row.get()
     if (row === undefined || !this.holds(row)) this.lose(this.#fenced())
@@ -321,7 +322,7 @@ export class Ownership {
     return this.#lost
   }
 
-  /** @returns why it was lost first. */
+  /** @returns the first reason for which the store was lost. */
   lose(error: StoreError): StoreError {
     if (this.#lost !== null) return this.#lost
     this.#lost = error
@@ -338,8 +339,8 @@ export class Ownership {
 }
 
 /**
- * On a full disk, the content of the log may not fit into the file. The former owner is fenced by now: this one continues with
- * the log as it is.
+ * On a full disk, the content of the WAL may not fit into the file. The former owner is fenced by now, so this one
+ * continues with the WAL as it is.
  */
 function emptyLog(db: Sqlite): void {
   try {
@@ -355,9 +356,9 @@ const NOTED = 1000
 export const STEADY = 'steady'
 
 /**
- * Work in the store is due by the steady clock, which starts at the wall clock. If a person sets the wall clock back between
- * two processes, all work would wait for that time: due times are moved back with the clock. Part of the transaction that
- * takes the store.
+ * Work in the store is due by the steady clock, which starts at the wall clock. If the wall clock is set back while no
+ * process runs, all work would wait until it reaches the old time again. So due times are moved back with the clock, in
+ * the transaction that takes the store.
  */
 export function recoverTime(db: Sqlite, checkpoints: Checkpoints, clock: Clock): void {
   const last = Number(checkpoints.get(STEADY) ?? 0)

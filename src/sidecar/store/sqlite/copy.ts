@@ -21,16 +21,17 @@ const STEP = 500
 export type Progress = (part: { done: number; total: number }) => void
 
 /**
- * Lets `fill` write a new file beside `target`, and gives it that name once it is complete and on disk. If the process is
- * killed, a folder `NAME.partial-…` remains, which may be removed. `place`: moves the file there in another way than to a free
- * name. @throws {OperatorError} when something is at `target`.
+ * Lets `fill` write a new file beside `target`, and gives it that name once it is complete and on disk. If the process
+ * is killed, a folder `NAME.partial-…` remains, which may be removed. `place`: gives the file its name in another way,
+ * for a target that need not be free.
+ * @throws {OperatorError} when something is at `target`.
  */
 export async function writeCopy<T>(
   target: string,
   fill: (partial: string) => Promise<T>,
   place: (partial: string) => void | Promise<void> = (partial) => giveName(partial, target),
 ): Promise<T> {
-  // A separate folder, for our user alone, so that two copies to one name do not meet.
+  // A separate folder, for our user alone, so that two copies to one target do not write the same file.
   const folder = mkdtempSync(`${target}.partial-`)
   try {
     const partial = join(folder, 'copy.db')
@@ -63,14 +64,15 @@ export async function saveCopy(db: Sqlite, target: string, closeStore: () => Pro
 }
 
 /**
- * Copies a database that may be in use (SQLite's online backup). The copy has an owner of its own: a log that was written
- * for the original never fits it.
+ * Copies a database that may be in use (SQLite's online backup). The copy has an owner of its own: a WAL that was
+ * written for the original never fits it.
  */
 export async function copyDatabase(source: string, partial: string, onProgress: Progress): Promise<void> {
   const db = new Database(source, { readonly: true })
   try {
     recogniseStore(db, source)
-    // Locked while it is read: a backup starts over with every commit of another process.
+    // A read transaction fixes the state that is copied: without it, the backup would start over at every commit of
+    // another process.
     db.exec('BEGIN; SELECT 1 FROM sqlite_schema')
     await db.backup(partial, {
       progress: ({ totalPages, remainingPages }) => {
@@ -98,7 +100,7 @@ function leaveOneFile(partial: string, change: (copy: Sqlite) => void): void {
   }
 }
 
-/** A second name replaces no file; if the file system has no second names, the first name is changed. */
+/** A hard link never replaces a file at `target`. If the file system has no hard links, the file is renamed. */
 function giveName(partial: string, target: string): void {
   try {
     linkSync(partial, target)

@@ -41,7 +41,7 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   )
   const openCalls = number('SELECT count(*) FROM calls WHERE ended_at IS NULL')
   const dirty = number('SELECT count(*) FROM hints')
-  // A hint without a `seen` time is a read that the sidecar scheduled itself: it does not count.
+  // A hint without a `seen` time is a read that the sidecar scheduled itself: it does not count as unread.
   const unread = db.prepare<[], StoreCounts['unread']>(
     `SELECT count(reported_at) AS count, min(reported_at) AS oldest FROM (
        SELECT nullif(min(ifnull(seen_stream, ${NEVER}), ifnull(seen_webhook, ${NEVER}), ifnull(seen_poll, ${NEVER})),

@@ -29,7 +29,7 @@ export interface DeliveryRow {
 const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, d.answer, l.due_at, f.id, f.type, f.session_id
   FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
   LEFT JOIN lanes l ON l.id = d.lane`
-/** Deliveries with a row, in order: of the view, SQLite would sort everything that it finds. */
+/** Deliveries with a row. The table gives them in order; from the view, SQLite would sort everything that it finds. */
 const ROW = DELIVERY.replace('FROM deliveries', 'FROM delivery_rows')
 
 /** Deliveries with their states, for people, the newest facts first. */

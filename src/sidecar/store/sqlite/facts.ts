@@ -5,7 +5,10 @@ import { createListing, NOTHING, scan, where, POSITIONS_OF_SESSION } from './lis
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 
-/** The log for people. A cursor that cannot be placed gives an empty page, as with the service itself. */
+/**
+ * The log for people. If the fact that a page should continue after is not known, the page is empty, as with the
+ * service itself.
+ */
 export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts' | 'fact'> {
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
   const byId = db.prepare<[string], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f WHERE id = ?`)
@@ -36,7 +39,7 @@ export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts'
         )
         for (const row of rows.iterate(...values)) {
           const fact = factOf(row)
-          // One that is damaged is left out.
+          // A damaged fact is left out.
           if (fact !== null) yield fact
         }
       })

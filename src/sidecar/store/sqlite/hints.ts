@@ -22,7 +22,7 @@ export function scopeOf(bits: number): HintScope {
 /** Delay of the read of a session whose frames are held, milliseconds: frames that arrive together cause one read. */
 export const HELD_DELAY = 30
 
-/** A sweep is the hint of no session. */
+/** The key of the hint that requests a sweep: it has no session. */
 export const SWEEP = ''
 
 /** The hints of one key since it was claimed, joined like a row of their own. */
@@ -39,7 +39,10 @@ export function join(first: Since, then: Since): void {
   first.seen_poll ??= then.seen_poll
 }
 
-/** Hints of one commit about one session are one row: a thousand webhooks come from few sessions. By session. */
+/**
+ * Joins the hints of one commit about one session into one row: a thousand webhooks come from few sessions. The rows
+ * are by session.
+ */
 export function gather(hints: readonly Hint[], now: number): Map<string, Since> {
   const rows = new Map<string, Since>()
   for (const { sessionId, scope, channel, at, delay } of hints) {
@@ -164,14 +167,17 @@ export class Hints {
     if (this.#claimed.has(sessionId)) this.#claimed.set(sessionId, null)
   }
 
-  /** Inside the transaction of the reading. */
+  /** Called inside the transaction that stores the result of the read. */
   done(sessionId: string, { claim, lookAfter, scope }: Reading['hint'], now: number): void {
     if (claim !== null) this.#answer(sessionId, claim)
     if (lookAfter === null) return
     this.#again.run(sessionId, ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope])
   }
 
-  /** A sweep is complete: a read of the whole list may take longer than the time between two small sweeps. */
+  /**
+   * A sweep is complete. It may take longer than the time between two small sweeps: a request that came meanwhile
+   * stays.
+   */
   swept({ claim }: ClaimedHint): void {
     if (this.#ownership.holds(claim.lease)) this.#answer(SWEEP, claim)
   }

@@ -13,7 +13,10 @@ import type { Ownership, Part } from './committer.ts'
 /** The service defines the types, so the number of types in memory is limited. */
 export const TYPES_REMEMBERED = 1000
 
-/** Handlers with a bit in `facts.wanted`. One with a higher number has a row for each delivery. */
+/**
+ * The highest number of a handler that has a bit in `facts.wanted`. A delivery to a handler with a higher number has a
+ * row from the start.
+ */
 const HIGHEST_BIT = 30
 /** Outcomes in one statement. */
 const TOGETHER = 16
@@ -30,17 +33,17 @@ interface Handler extends Registered {
   bit: number
 }
 
-/** What the acks of one transaction change of a lane. */
+/** What the acks of one transaction change in a lane. */
 interface LaneProgress {
   /** The handler's. */
   number: number
   /** Deliveries that are delivered or dead now. */
   ended: number
-  /** It may be fewer: what is pending must be counted. */
+  /** `ended` may be too high: then the pending deliveries are counted. */
   doubtful: boolean
 }
 
-/** A fresh delivery succeeded: its row says nothing that most others do not. */
+/** The outcome of most deliveries: one without a row succeeded, and there is no answer to store. */
 interface PlainAck {
   ack: Ack
   of: LaneProgress
@@ -51,7 +54,7 @@ interface LanesParts {
   ownership: Ownership
   begun: BegunAttempts
   rows: DeliveryRows
-  /** Called for a fact that is not what was written. */
+  /** Called for a fact whose checksum does not match. */
   onDamage(pos: number): void
 }
 
@@ -131,7 +134,7 @@ export class Lanes {
       `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM delivery_rows d JOIN facts f ON f.pos = d.fact_pos
        WHERE d.lane = +? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT +?`,
     )
-    // The positions of the lane's session; those of facts without a session have no list.
+    // Facts without a session have no entries in `session_facts`: the part behind UNION ALL finds those.
     this.#fresh = db.prepare<unknown[], FactRow & { attempts: number; cut: number }>(
       `SELECT 0 AS attempts, 0 AS cut, ${FACT_COLUMNS} FROM facts f
        WHERE f.pos IN (${POSITIONS_OF_SESSION}
@@ -153,7 +156,7 @@ export class Lanes {
     for (const { name } of handlers) insert.run(name)
     const known = new Map(this.handlers().map((record) => [record.name, record]))
     this.#byType.clear()
-    // A handler may become unordered: what is pending stays in the lanes in which it is.
+    // A handler may become unordered. Its pending deliveries then stay in their lanes, so they get rows now.
     this.rows.writeAll()
     this.#handlers = handlers.map(({ name, ordered, events }) => {
       const number = known.get(name)?.number ?? 0
@@ -299,7 +302,7 @@ export class Lanes {
     return found
   }
 
-  /** Rows come before fresh deliveries: only the first ones of a lane get a row before the others have one. */
+  /** Deliveries with a row come before those without: in an ordered lane the first ones get their rows first. */
   *#stored(lane: Lane, after: number, limit: number): Generator<FactRow & { attempts: number; cut: number }> {
     let left = limit
     for (const row of this.#pending.iterate(lane.id, after, limit)) {
@@ -325,7 +328,7 @@ export class Lanes {
     if (number !== null && this.#ownership.holds(lane.lease)) this.#begun.drop(lane, number, positions)
   }
 
-  /** After the transaction of `acknowledge`. */
+  /** Called after the transaction of `acknowledge`. */
   acknowledged(acks: readonly Ack[]): void {
     for (const { lane, pos } of acks) {
       const number = this.numberOf(lane.handler)
@@ -367,7 +370,7 @@ export class Lanes {
       const { changes } = this.#recordDelivered.run(plainColumns(group))
       for (const { of } of group) {
         of.ended++
-        // One of them had ended before, and nothing says which.
+        // At least one of them had ended before, and nothing shows which.
         if (changes !== TOGETHER) of.doubtful = true
       }
     }
@@ -403,7 +406,9 @@ function plainColumns(acks: readonly PlainAck[]): (string | number)[] {
   return columns
 }
 
-/** The newest facts, of which a pending delivery needs no row, and how many more there may be until rows are written. */
+/**
+ * How many of the newest facts need no row for a pending delivery. Rows are written once there are half as many more.
+ */
 const FRESH = 8192
 
 /**
@@ -439,12 +444,12 @@ export class DeliveryRows {
     return this.#written.get() ?? 0
   }
 
-  /** Writes the rows of pending deliveries whose facts are among the newest no more. */
+  /** Writes the rows of pending deliveries whose facts are no longer among the newest. */
   writeOld(newest: number): void {
     if (newest - this.written >= this.#kept * 1.5) this.#writeUpTo(newest - this.#kept)
   }
 
-  /** Before anything that goes through rows alone. */
+  /** Called before work that sees only deliveries with a row, such as a replay. */
   writeAll(): void {
     const newest = this.#newest.get() ?? 0
     if (newest > this.written) this.#writeUpTo(newest)
@@ -480,8 +485,8 @@ export class BegunAttempts implements Part {
   readonly #remove
   readonly #write: Write
   /**
-   * The last attempt of each lane. A lane uses its entry for all attempts: a map whose entries come and go leaves old tables
-   * behind, and V8 keeps alive what they refer to.
+   * The last attempt of each lane. A lane uses one entry for all its attempts: a map whose entries come and go leaves
+   * old tables behind, and V8 keeps alive what they refer to.
    */
   readonly #unwritten = new Map<number, Begun>()
   readonly #written = new Set<string>()
@@ -535,7 +540,7 @@ export class BegunAttempts implements Part {
     for (const pos of positions) this.#forget(lane, pos)
     if (!positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
     const remove = () => positions.forEach((pos) => this.store(lane, handler, pos))
-    // A row that stays shows as an interrupted attempt after the next start.
+    // If this fails, the row stays, and shows as an interrupted attempt after the next start.
     this.#write(remove, () => positions.forEach((pos) => this.ended(handler, pos))).catch(() => undefined)
   }
 
@@ -595,8 +600,8 @@ function keyOf(handler: number, pos: number): string {
 }
 
 /**
- * Records the attempts that the last process left: each shows as an interrupted attempt and counts only for the attempt
- * number.
+ * Records the attempts that the last process left as interrupted. An interrupted attempt raises the attempt number, and
+ * does not count against the retry policy.
  */
 export function recoverBegun(db: Sqlite): void {
   new DeliveryRows(db).writeAll()

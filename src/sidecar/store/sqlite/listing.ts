@@ -1,10 +1,13 @@
 import type { Listed } from '../../../core/listed.ts'
 import type { Clock } from '../../../std/ports.ts'
 
-/** About how many characters one answer to a person has: this limits its memory and the time for which other work waits. */
+/**
+ * About how many characters one answer to a person has at most: this limits its memory and the time for which other
+ * work waits.
+ */
 const CHARACTERS = 4 * 1024 * 1024
 
-/** Behind a cursor that cannot be placed. */
+/** The page behind a row that is not known. */
 export const NOTHING: Listed<never> = { rows: [], more: false }
 
 /** A page that is being filled: it is full at a number of rows, or at a number of characters. */
@@ -43,7 +46,10 @@ export function mapListed<T, U>({ rows, more }: Listed<T>, map: (row: T) => U[])
   return { rows: rows.flatMap(map), more }
 }
 
-/** Positions of the log that one query reads: no index has all that is searched, and other work waits meanwhile. */
+/**
+ * How many positions of the log one query reads. No index has everything that can be searched for, and other work waits
+ * meanwhile.
+ */
 const STRETCH = 16_384
 
 /** A part of the log, both ends included, and the direction in which it is read. */
@@ -82,8 +88,9 @@ export function where(conditions: readonly Condition[]): [text: string, values: 
 }
 
 /**
- * Positions of the facts of one session (`?`) from `?` to `?`, each value twice: those with an entry, and the newest, which
- * have none yet (log.ts).
+ * The positions of the facts of one session, from one position to another. The parameters are session, first and last,
+ * and once more the same. The first part finds the positions in `session_facts`, the second those of the newest facts,
+ * which are not in it yet (log.ts).
  */
 export const POSITIONS_OF_SESSION = `SELECT pos FROM session_facts WHERE session_id = ? AND pos BETWEEN ? AND ?
   UNION ALL SELECT pos FROM facts WHERE session_id = ? AND pos

@@ -5,15 +5,16 @@ import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { createFolder, PRIVATE } from '../../../std/folder.ts'
 import { explainOpening } from './refusal.ts'
 
-/** A program that only reads locks a database without a log for a moment, milliseconds. */
+/** How long to wait for a program that only reads, milliseconds: it locks a database without a WAL for a moment. */
 const READERS = 1000
 
 const WRITABLE =
   'put the store into a folder that this user may write to: store.url, or for dev the working folder'
 
 /**
- * Facts have texts of agents and people: only our user may read them. SQLite gives its side files the same mode. An existing
- * file is not opened: closing it would free every lock that this process has on it, also one of another store.
+ * Facts hold texts of agents and people: only our user may read them. SQLite gives its side files the same mode. An
+ * existing file is not opened: to close it would free every lock that this process has on it, also one of another
+ * store.
  */
 export function createPrivately(file: string): void {
   try {
@@ -26,8 +27,8 @@ export function createPrivately(file: string): void {
 }
 
 /**
- * One process for each file. The kernel frees an exclusive lock on a second, empty database however the process ends. The
- * store itself stays open to readers (backup, check).
+ * Lets only one process use a store. It takes an exclusive lock on a second, empty database, which the kernel frees
+ * however the process ends. The store itself stays open to readers (backup, check).
  */
 export function lock(file: string): () => void {
   createPrivately(`${file}-lock`)
@@ -51,9 +52,10 @@ export function lock(file: string): () => void {
 
 /**
  * A hard link, or a file that is mounted by itself into a container, is a second name of the database. Our lock and
- * SQLite's log go by name, so two processes would write one database without seeing each other. SQLite's own lock is on
- * the file under any name, and can be exclusive only while no other connection is open.
- * @throws {OperatorError} when another process has `file` open. For a file without a log of this name, or with several names.
+ * SQLite's WAL go by name, so two processes would write one database without seeing each other. SQLite's own lock is on
+ * the file under any name, and can be exclusive only while no other connection is open. The check is needed for a file
+ * with several names, and for one without a WAL of this name.
+ * @throws {OperatorError} when another process has `file` open.
  */
 export function assertOneName(file: string): void {
   const probe = new Database(file, { timeout: READERS })

@@ -6,8 +6,9 @@ import type { Committed } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
 
 /**
- * After each commit `session_facts` lacks fewer positions than this, the newest ones: queries about a session read them
- * all. A release of 10,000 held frames adds its entries in its own transaction, since no later fact may come.
+ * `session_facts` lacks the newest positions, after each commit fewer than this: queries about a session read those
+ * facts one by one. A release of 10,000 held frames adds its entries in its own transaction, because perhaps no later
+ * fact comes.
  */
 const UNINDEXED = 1024
 /** The checkpoint up to which `session_facts` is complete. */
@@ -19,7 +20,7 @@ const TOGETHER = 16
 /** Makes the deliveries of facts that are new. */
 interface Fan {
   fanOut(facts: readonly StoredFact[], into: Committed): void
-  /** What the fact's row says of them: who selects facts of its type. */
+  /** The bits of `facts.wanted` for a fact of this type: one for each handler that selects it. */
   wanted(type: string): number
 }
 
@@ -91,12 +92,12 @@ export class Facts {
     this.#checkpoints.set(INDEXED, String(newest))
   }
 
-  /** Adds the new ones of `facts`, in order, and their deliveries. */
+  /** Adds those of `facts` that are new, in order, and their deliveries. */
   append(facts: readonly Fact[], into: Committed): void {
     this.release(this.unpruned(facts), into)
   }
 
-  /** A service that replays everything sends frames that were delivered and removed long ago. */
+  /** Leaves out frames that were delivered and removed long ago: a service that replays everything sends them again. */
   unpruned(facts: readonly Fact[]): readonly Fact[] {
     if (facts.every(({ seq }) => seq === null)) return facts
     const pruned = seqOf(this.#checkpoints.get(PRUNED_SEQ))
@@ -104,7 +105,10 @@ export class Facts {
     return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
   }
 
-  /** As `append`, for frames that were held: later frames may have been delivered and removed meanwhile. */
+  /**
+   * As `append`, for frames that were held. Later frames may have been delivered and removed meanwhile, so a low seq is
+   * no reason to leave one out.
+   */
   release(facts: readonly Fact[], into: Committed): void {
     const added: StoredFact[] = []
     for (let from = 0; from < facts.length; from += TOGETHER) {

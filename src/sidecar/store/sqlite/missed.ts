@@ -16,7 +16,8 @@ export function createMissed(
   db: Sqlite,
   checkpoints: Checkpoints,
 ): (expected: Expected, before: number, now: number) => { missed: Miss[]; more: boolean } {
-  // Columns after the body are read for state facts only, whose bodies are short.
+  // SQLite reads through the body to reach the columns after it. So these are read for state facts only, whose bodies
+  // are short.
   const next = db.prepare<[number], SeenRow>(
     `SELECT pos, at, type, ${CHANNELS.map((channel) => `CASE family WHEN 'state' THEN seen_${channel} END AS seen_${channel}`).join(', ')}
      FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,

@@ -18,8 +18,8 @@ import {
 const CHECKED_AT_START = 64 * 1024 * 1024
 
 /**
- * Statements of the hot path write `+?` in a limit, and in a comparison beside an ORDER BY. The plan may depend on a bare
- * parameter there, so SQLite would prepare the statement at each execution, at ten times the cost.
+ * Statements of the hot path write `+?` in a limit, and in a comparison beside an ORDER BY. The plan may depend on a
+ * bare parameter there, so SQLite would prepare the statement again at each execution, at ten times the cost.
  */
 export type Sqlite = Database.Database
 
@@ -32,8 +32,8 @@ export interface OpenStore {
 }
 
 /**
- * Opens or creates the database and brings it to the newest version. @throws {OperatorError} when another process uses it, or
- * when it is damaged, foreign or newer than this program.
+ * Opens or creates the database and brings it to the newest version.
+ * @throws {OperatorError} when another process uses it, or when it is damaged, foreign or newer than this program.
  */
 export function openDatabase(path: string): OpenStore {
   if (path === ':memory:') {
@@ -49,7 +49,8 @@ export function openDatabase(path: string): OpenStore {
   const unlock = lock(file)
   try {
     assertOwnLog(file)
-    // A process that has it open under this name has created the index (-shm) beside it.
+    // A process that has the file open under this name has created the index (-shm) beside it. Without one, it may be
+    // open under another name.
     if (statSync(file).nlink > 1 || !existsSync(`${file}-shm`)) assertOneName(file)
     const db = new Database(file)
     try {
@@ -111,7 +112,7 @@ function configure(db: Sqlite): void {
     throw new OperatorError('store: synchronous=FULL was refused')
   db.pragma('busy_timeout = 5000')
   db.pragma('cache_size = -8000')
-  // A commit that reaches this size also makes the checkpoint: 2,000 pages (8 MiB) keep that rare and the log small.
+  // A commit that reaches this size also makes the checkpoint: 2,000 pages (8 MiB) keep that rare and the WAL small.
   db.pragma('wal_autocheckpoint = 2000')
   db.pragma('journal_size_limit = 67108864')
 }

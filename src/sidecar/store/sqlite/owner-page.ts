@@ -1,4 +1,4 @@
-/** The row of the table `owner`: the part that shows which log belongs to which file. */
+/** The row of the table `owner`: the part that shows which WAL belongs to which file. */
 export interface OwnerMark {
   owner: string
   previous: string
@@ -9,7 +9,7 @@ export interface OwnerMark {
 /** Of a database that has no owner: it was never opened by a version that writes one. */
 export const NO_OWNER: OwnerMark = { owner: '', previous: '', epoch: 0, commits: 0 }
 
-/** The version of the schema from which on a database has an owner. */
+/** The first version of the schema in which a database has an owner. */
 export const OWNER_SCHEMA = 8
 
 /** First byte of a page that is a leaf of a table's tree. */
@@ -30,7 +30,8 @@ export function readOwnerPage(page: Buffer): OwnerMark | null {
     const header = cell.at
     const end = header + cell.varint()
     const types = Array.from({ length: COLUMNS }, () => cell.varint())
-    // The id is stored as the row's; what follows are two texts and two whole numbers.
+    // The column `one` is the id of the row, so the record itself has nothing for it. Two texts and two whole numbers
+    // follow.
     if (cell.at !== end || types[0] !== 0) return null
     const [owner, previous] = [cell.text(types[1]), cell.text(types[2])]
     const [epoch, commits] = [cell.integer(types[3]), cell.integer(types[4])]

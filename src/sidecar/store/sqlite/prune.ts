@@ -73,7 +73,7 @@ export function createPruning(
     const old = young === -1 ? looked : looked.slice(0, young)
     let facts = 0
     let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
-    // A seq above the cursor is from before the cursor was lost: the service may count from a lower number since.
+    // A seq above the cursor was stored before the cursor was lost: the service may count from a lower number now.
     const cursor = seqOf(checkpoints.get('stream')) ?? 0n
     for (const { pos, session_id: sessionId, at, seq, pending } of old) {
       // The next walk reads it again.

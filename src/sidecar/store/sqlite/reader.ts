@@ -22,7 +22,10 @@ export const SHOWN_PER_SESSION = 200
 export const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
 export const sizeOfCall = (call: CallRow): number => call.action.length + (call.resultText?.length ?? 0)
 
-/** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
+/**
+ * Reads for people and metrics. If the row that a page should continue after is not known, the page is empty, as with
+ * the service itself.
+ */
 export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReader {
   const query = <T>(conditions: readonly Condition[], sql: (conditions: string) => string): Iterable<T> => {
     const [text, values] = where(conditions)

@@ -13,16 +13,16 @@ export interface Restored extends Inspection {
   from: string
   /** The new path of the former database; null: there was none. */
   kept: string | null
-  /** The new path of the log of a database that was deleted; null: there was none, or it is kept with its database. */
+  /** The new path of the WAL of a database that was deleted; null: there was none, or it is kept with its database. */
   keptLog: string | null
 }
 
 type Kept = Pick<Restored, 'kept' | 'keptLog'>
 
 /**
- * Replaces a store with a copy. The former database is kept beside it with its log. The copy gets its name only after it is
- * complete, checked and on disk. @throws {OperatorError} when a sidecar uses the store, or the copy is not sound. Nothing was
- * changed then.
+ * Replaces a store with a copy. The former database is kept beside it with its WAL. The copy gets its name only after
+ * it is complete, checked and on disk.
+ * @throws {OperatorError} when a sidecar uses the store, or the copy is not sound; then nothing was changed.
  */
 export async function restoreStore(
   from: string,
@@ -38,7 +38,8 @@ export async function restoreStore(
   createFolder(dirname(target), PRIVATE)
   const unlock = lock(target)
   try {
-    // SQLite would write a log into the file that does not belong to it.
+    // The check opens the file with SQLite, which would write the WAL of another database into it. So it runs only
+    // beside a WAL that belongs to the file.
     if (existsSync(target) && hasOwnLog(target)) assertOneName(target)
     let kept: Kept = { kept: null, keptLog: null }
     const inspection = await writeCopy(
@@ -65,9 +66,9 @@ export async function restoreStore(
 }
 
 /**
- * The former database is moved with its log, under names by which SQLite finds the two together. After a crash at any point,
- * the former store is in its place, or the new one is beside the log of the former, which is refused (wal.ts). @returns where
- * the former one is.
+ * The former database is moved with its WAL, under names by which SQLite finds the two together. After a crash at any
+ * point, the former store is in its place, or the new one is beside the WAL of the former, which is refused (wal.ts).
+ * @returns where the former one is.
  */
 function exchange(partial: string, target: string, now: number): Kept {
   const aside = `${target}.before-restore-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`
@@ -80,7 +81,10 @@ function exchange(partial: string, target: string, now: number): Kept {
   return { kept: null, keptLog: sides.includes('-wal') ? `${aside}-wal` : null }
 }
 
-/** A second name, so that there is a store at every moment; if the file system has no second names, it is moved. */
+/**
+ * Makes a hard link, so that there is a store at every moment. If the file system has no hard links, the file is
+ * renamed.
+ */
 function keepName(target: string, aside: string): void {
   try {
     linkSync(target, aside)

@@ -31,7 +31,7 @@ export function migrate(db: Database.Database, last = Infinity): void {
   if (names.length === 0) return
   db.transaction(() => {
     for (const name of names) db.exec(readFileSync(join(MIGRATIONS, name), 'utf8'))
-    // If the process is killed after an upgrade, its log has only this commit, and must name the owner (wal.ts).
+    // If the process is killed after an upgrade, its WAL has only this commit, and must name the owner (wal.ts).
     if (version >= OWNER_SCHEMA) db.exec('UPDATE owner SET commits = commits + 1')
     db.pragma(`user_version = ${version + names.length}`)
     db.pragma(`application_id = ${APPLICATION_ID}`)

@@ -16,7 +16,7 @@ interface OwnerRow {
 
 /** The part of a batch that is ours, or may be. */
 export interface Sifted extends Required<Pick<Batch, 'facts' | 'hints'>> {
-  /** Sessions whose frames were held; each needs a hint, since only a reading releases them. */
+  /** Sessions whose frames were held; each needs a hint, since only a read releases them. */
   held: ReadonlySet<string>
 }
 
@@ -128,7 +128,7 @@ export class SessionOwners {
     const held = new Set<string>()
     const isOurs = (fact: Fact): boolean => {
       const { sessionId, seq } = fact
-      // Facts without a seq come from a reading, which is only of a session of ours.
+      // A fact without a seq comes from a read, and only a session of ours makes such facts.
       if (sessionId === null || seq === null) return true
       const row = rowOf(sessionId)
       if (isOthers(sessionId) || this.#isBefore(seq, row?.from_seq ?? null)) return false
@@ -144,7 +144,10 @@ export class SessionOwners {
     }
   }
 
-  /** A frame from before the session became ours. A service that restarted its seq has no such frame. */
+  /**
+   * Whether a frame is from before the session became ours. If the cursor is below that boundary, the service restarted
+   * its seqs, and no frame counts as earlier.
+   */
   #isBefore(seq: string, from: string | null): boolean {
     const boundary = seqOf(from)
     const number = seqOf(seq)
@@ -154,7 +157,7 @@ export class SessionOwners {
   }
 }
 
-/** A row that we wrote ourselves. */
+/** The fact of a held frame; only this program writes such rows. */
 function factIn(text: string): Fact {
   const fact: unknown = JSON.parse(text)
   if (!isObject(fact)) throw new Error('a held frame cannot be read')
@@ -204,7 +207,8 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
     let moved = 0
     for (const one of batch.owners ?? []) moved += note(one, into)
     const { held, ...sifted } = owners.sift({ ...batch, facts: facts.unpruned(batch.facts ?? []) })
-    // The stream gives one hint for a session, which may be done already: only a new read releases the held frames.
+    // The first frame of a session makes a hint, and that read may be over already. Only a new read releases the held
+    // frames.
     for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())
     if (held.size > 0) into.hinted = true
     if (held.size + moved > 0) into.held = owners.held()

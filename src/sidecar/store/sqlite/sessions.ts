@@ -134,7 +134,7 @@ export class Sessions {
     for (const row of this.#unsettled.all(id)) rows.set(row.id, row)
     for (const row of this.#settled.all(id, SETTLED_KEPT)) rows.set(row.id, row)
     const further = turnIds.filter((turnId) => !rows.has(turnId))
-    // Webhooks announce a hundred turns of one session in a second.
+    // Webhooks may announce a hundred turns of one session in a second, so one statement reads them.
     if (further.length > 0) for (const row of this.#named.all(JSON.stringify(further))) rows.set(row.id, row)
     const now = this.#clock.steady()
     return [...rows.values()].map((row) => turnOf(row, now))
@@ -225,7 +225,7 @@ export class Sessions {
     )
   }
 
-  /** The final fact of a turn waits for the stream's turn.ended frame. */
+  /** Stores when the stream's turn.ended frame came: the final fact of a turn waits for that frame. */
   endTurn({ turnId, sessionId, seq, at }: Fact): void {
     if (seq !== null && turnId !== null && sessionId !== null) this.#endTurn.run(turnId, sessionId, at)
   }

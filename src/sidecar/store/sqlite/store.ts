@@ -135,7 +135,7 @@ export function createSqliteStore(
   const prune = createPruning(db, lanes, checkpoints)
   const missed = createMissed(db, checkpoints)
 
-  /** Positions of damaged facts that are being marked; after a retry a fact is marked again. */
+  /** Positions of damaged facts that are being marked. After a redelivery a fact is marked again. */
   const damaged = new Set<number>()
   /** A fact whose checksum does not match is never sent: its deliveries become dead letters. */
   const markDamaged = (pos: number): void => {
@@ -331,7 +331,8 @@ export function createSqliteStore(
     async close() {
       if (closed) return
       begun.stop()
-      // So that every program finds them. If a full disk refuses this now, the next start writes it.
+      // Every program that opens the file finds the pending deliveries in rows. If a full disk refuses this now, the
+      // next start writes them.
       write(() => rows.writeAll()).catch(() => undefined)
       committer.flush(true)
       closed = true

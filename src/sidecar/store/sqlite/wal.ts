@@ -2,7 +2,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { OperatorError } from '../../../std/errors.ts'
 import { NO_OWNER, OWNER_SCHEMA, readOwnerPage, type OwnerMark } from './owner-page.ts'
 
-/** The owner marks in the committed transactions of a log. */
+/** The owner marks in the committed transactions of a WAL. In this file, "log" means the WAL. */
 interface LogMarks {
   pageSize: number
   /** Number of the page with the owner's row; null: no transaction wrote it. */
@@ -22,12 +22,12 @@ const USER_VERSION = 60
 
 /**
  * An operator replaces `sidecar.db` with a backup and leaves the `sidecar.db-wal` of a killed process: SQLite would
- * write the pages of the log into the backup. A log does not show which file it belongs to, so each commit updates the
- * row of `owner`, and the file must be at a commit that the log continues.
+ * write the pages of the WAL into the backup. A WAL does not show which file it belongs to. So each commit updates the
+ * row of `owner`, and the file must be at a commit that the WAL continues.
  *
- * Reads bytes only, before SQLite opens either file. Do not call it in a process that has the database open: closing a
+ * Reads bytes only, before SQLite opens either file. Do not call it in a process that has the database open: to close a
  * file frees all locks of the process on it.
- * @throws {OperatorError} when the log belongs to another database than `file`. Neither is changed.
+ * @throws {OperatorError} when the WAL belongs to another database than `file`. Neither is changed.
  */
 export function assertOwnLog(file: string): void {
   const relation = relate(file)

@@ -35,7 +35,7 @@ export function watchFile(parts: {
   log: Log
 }): FileWatch {
   const { db, file, ownership, clock, log } = parts
-  // Closed only after the database: closing a file frees all locks of a process on it.
+  // Closed only after the database: to close a file frees all locks of the process on it.
   const main = openSync(file, 'r')
   const opened = fstatSync(main)
   const sides = [`${file}-wal`, `${file}-shm`].map((path) => ({ path, opened: identityOf(path) }))
@@ -46,14 +46,17 @@ export function watchFile(parts: {
   let timer: Timer | null = null
   let closed = false
 
-  /** The owner in the file without its log; null: none. */
+  /** The owner in the file without its WAL; null: none. */
   function ownerOf(handle: number): string | null {
     const page = Buffer.alloc(pageSize)
     const read = readSync(handle, page, 0, pageSize, ((root ?? 1) - 1) * pageSize)
     return read < pageSize ? null : (readOwnerPage(page)?.owner ?? null)
   }
 
-  /** A copy in its place, or a process that has opened the file under another name and so with another log. */
+  /**
+   * Whether the content of the file is no longer ours: a copy was written over it, or a process has opened it under
+   * another name and so with another WAL.
+   */
   function overwritten(): boolean {
     const owner = ownerOf(main)
     if (owner === ownership.lease.owner || (owner !== null && owner === begun)) return false
@@ -89,7 +92,7 @@ export function watchFile(parts: {
       if (found === null) ownership.check()
       else {
         loss = found.loss
-        // The part that only the deleted log has is written into the file.
+        // Writes into the file what only the deleted WAL has.
         if (loss === 'side file') db.pragma('wal_checkpoint(PASSIVE)')
         ownership.lose(new StoreError('lost', new Error(found.detail)))
       }
@@ -127,7 +130,7 @@ export function watchFile(parts: {
 
   async function closeLost(closeStore: () => Promise<void>): Promise<void> {
     if (loss === 'deleted' || loss === 'replaced') return await save(loss, closeStore)
-    // SQLite would write the rest of our log into the file that another process has written.
+    // SQLite would write the rest of our WAL into the file that another process has written, so the WAL is emptied.
     const [wal] = sides
     if (overwritten() && wal !== undefined && same(identityOf(wal.path), wal.opened)) truncateSync(wal.path)
     await closeStore()

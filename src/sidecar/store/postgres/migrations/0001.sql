@@ -16,8 +16,9 @@ CREATE TABLE sidecar.replicas (
   stream_connected boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 10);
 
--- The number of the last transaction that a process committed: one whose COMMIT had no answer asks for it. The number of
--- PostgreSQL's own number does not suffice: after a crash the server gives it to another transaction again.
+-- The number of the last transaction that each process committed. A process whose COMMIT had no answer reads it.
+-- PostgreSQL's own number of the transaction does not suffice: after a crash the server may give that number to another
+-- transaction.
 CREATE TABLE sidecar.commits (replica text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
 
 -- The owner of each shard; the shard -1 is the leader's. No row is deleted, and no epoch is given twice.
@@ -195,7 +196,7 @@ CREATE INDEX actions_open ON sidecar.actions (session_id) WHERE resolved_at IS N
 CREATE INDEX actions_resolved ON sidecar.actions (resolved_at) WHERE resolved_at IS NOT NULL;
 
 CREATE TABLE sidecar.hints (
-  session_id   text COLLATE "C" PRIMARY KEY,   -- '': the wish for a sweep
+  session_id   text COLLATE "C" PRIMARY KEY,   -- '': requests a sweep
   shard        smallint NOT NULL,              -- -1: of the leader
   generation   bigint NOT NULL,                -- the upper half: replicas.number
   other_generation bigint NOT NULL DEFAULT 0,  -- the last one of another process than that of `generation`
@@ -274,7 +275,7 @@ END $$;
 -- first waited.
 CREATE FUNCTION sidecar.take_over(dead text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  -- Without the lock, for which the transactions of a live process would wait in turn.
+  -- Checked first without the lock: the transactions of a live process would have to wait for it.
   IF NOT EXISTS (SELECT 1 FROM sidecar.replicas WHERE id = dead AND NOT fenced AND until < clock_timestamp()) THEN
     RETURN;
   END IF;

@@ -24,7 +24,7 @@ CREATE TABLE handlers (
   pause_reason TEXT
 ) STRICT;
 
--- A lane is the unit of order. due_at is steady time in ms: nothing in the lane is tried before.
+-- A lane is the unit of order. due_at is steady time in ms: nothing in the lane is tried before that time.
 CREATE TABLE lanes (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
   handler INTEGER NOT NULL,
