@@ -6,7 +6,7 @@ import { sampleFact } from './deliver/sample.ts'
 import type { Engine } from './engine.ts'
 import { declaration, type Specs } from './specs.ts'
 
-/** What the admin API may do to us. */
+/** Implements the actions of the admin API on the store and the parts of this process. */
 export function adminActions(
   store: Store,
   engine: Engine,
@@ -18,7 +18,7 @@ export function adminActions(
       throw new ActionRefused('not_found', `there is no handler ${name}`)
     }
   }
-  /** Also what was made pending before something failed is delivered. */
+  /** A retry for all handlers may fail at the third one: the deliveries that are pending by then are sent nevertheless. */
   const thenReload = (count: Promise<{ count: number }>): Promise<{ count: number }> =>
     count.finally(() => engine.dispatcher.reload())
 

@@ -13,9 +13,10 @@ const PATIENCE = 5000
 const AGAIN = 30_000
 
 /**
- * Requests our identity and the capabilities of the service. If the service is unreachable or silent, the start continues and
- * `keepAsking` repeats the request. @returns null when the service could not be reached. @throws {OperatorError} exit code 3
- * when the token is rejected.
+ * Reads the scopes of the token and the description of the service. If the service is unreachable or silent, the start
+ * continues, and `keepAsking` repeats the request.
+ * @returns null when the service could not be reached, or has not answered within PATIENCE.
+ * @throws {OperatorError} exit code 3 when the token is rejected.
  */
 export async function firstContact(
   service: ServiceClient,
@@ -25,7 +26,7 @@ export async function firstContact(
   return await patiently(introduce(service, tools, log), clock, log)
 }
 
-/** Repeats `ask` until it returns true: the service did not respond at the start. @returns a function that stops it. */
+/** When the service did not answer at the start, repeats `ask` until it returns true. @returns a function that stops it. */
 export function keepAsking(ask: () => Promise<boolean>, clock: Clock): () => void {
   let timer: Timer
   let over = false
@@ -43,7 +44,7 @@ export function keepAsking(ask: () => Promise<boolean>, clock: Clock): () => voi
   }
 }
 
-/** Calls `stop` when `end` aborts, or now if it has. @returns a function that removes the listener. */
+/** Calls `stop` when `end` aborts, or at once if it is aborted already. @returns a function that removes the listener. */
 export function onEnd(end: AbortSignal, stop: () => void): () => void {
   if (end.aborted) stop()
   else end.addEventListener('abort', stop, { once: true })
@@ -56,7 +57,7 @@ export function warnOfScopes({ scopes }: Health, tools: readonly ToolSpec[], log
     log[grave ? 'error' : 'warn']({ scope }, `token: it lacks a scope: ${costs}`)
 }
 
-/** @returns the result of `work`; null when it takes longer than PATIENCE: it then continues in the background. */
+/** @returns the result of `work`; null when it takes longer than PATIENCE. Then `work` continues in the background. */
 export async function patiently<T>(work: Promise<T>, clock: Clock, log: Log): Promise<T | null> {
   const { promise, resolve } = Promise.withResolvers<null>()
   const limit = clock.after(PATIENCE, () => {
@@ -93,13 +94,16 @@ async function introduce(
     return null
   }
   if (!health.usable) {
-    log.error({ missing: health.missingScopes }, 'token: it cannot be used: create one with these scopes')
+    log.error(
+      { missing: health.missingScopes },
+      'token: it lacks these scopes and cannot be used; create a new token',
+    )
   } else warnOfScopes(health, tools, log)
   await describe(service, tools, log)
   return health
 }
 
-/** Logs what the discovery of the service does not contain, once, and the consequence. */
+/** Logs once, with the consequence, each detail that discovery did not find in the description of the service. */
 async function describe(service: ServiceClient, tools: readonly ToolSpec[], log: Log): Promise<void> {
   const discovery = await service.discover()
   const { fault } = discovery

@@ -36,8 +36,8 @@ import { applyScope, lookForNewTools, markTranscript } from './past.ts'
 import { logCallsWithoutTool, reportCommits, reportShards } from './report.ts'
 
 /**
- * 100,000 sessions are listed in 1,000 requests. The stream asks for a list when it is connected, so a start waits this long
- * for it and lists them once, milliseconds.
+ * A sweep over 100,000 sessions takes 1,000 requests. Each start requests one, and so does the stream when it connects.
+ * The sweep of the start waits this long, milliseconds, so that one sweep serves both.
  */
 const CONNECTING = 2000
 /** How long a new leader waits after the store refused its first writes, milliseconds. */
@@ -56,7 +56,7 @@ export interface EngineOptions {
   tracer: Tracer
   handlers: readonly HandlerSpec[]
   tools: readonly ToolSpec[]
-  /** The `source` of CloudEvents: this sidecar. */
+  /** The attribute `source` of CloudEvents: the base URL of the service. */
   source: string
   startFrom: string
   /** null: every session is ours. */
@@ -73,7 +73,10 @@ export interface EngineOptions {
 
 /** The sidecar without sockets and files: everything that it uses is passed in. */
 export interface Engine {
-  /** Starts all parts except the subscription, which needs the service at once; the leader's when this process leads. */
+  /**
+   * Starts all parts, and those of the leader if this process leads. The webhook subscription is started separately,
+   * because it sends requests to the service at once.
+   */
   start(): Promise<void>
   /** Stops claiming work, waits for work in progress, `grace` milliseconds at most, and stops. */
   stop(grace: number): Promise<void>
@@ -130,7 +133,7 @@ export function createEngine(options: EngineOptions): Engine {
   const takeCalls = async (session: Session): Promise<string[]> => {
     const calls = callsOf(session, { tools: toolNames, now: clock.now() })
     if (calls.length > 0) {
-      // Tools get the session of their call before it is stored.
+      // A tool may run before the session of its call is stored: this report gives it the session.
       bus.report((to) => to.sessionRead?.(session))
       await tools.takeOn(calls, session)
     }
@@ -165,7 +168,7 @@ export function createEngine(options: EngineOptions): Engine {
           interval: polling.sweep,
         })
       : null
-  /** The leader's: it announces the turns of every session. */
+  /** Announces the turns of every session. On a process that does not lead, it is connected while the leader's stream is. */
   const announcer =
     stream === null
       ? null
@@ -211,13 +214,13 @@ export function createEngine(options: EngineOptions): Engine {
     shards.subscribe(part)
   if (subscription !== null) shards.subscribe(subscription)
 
-  /** Before the stream: what is written once for the organization. */
+  /** Done by the leader before its stream starts, because it concerns the sessions of all replicas. */
   const prepare = async (): Promise<void> => {
     await ownership.begin(await applyScope(store, options.scope, ports))
     await markTranscript(store, log, stream === null ? 'items' : 'stream')
     await lookForNewTools({ store, intake, clock }, [...toolNames])
-    // On an empty store, the first look reads everything. Later starts read what changed while the sidecar was
-    // stopped.
+    // On an empty store, the first look (intake/sweep.ts) reads all sessions. A later start requests a sweep, which
+    // finds what changed while the sidecar was stopped.
     if (await sweep.looked()) {
       const delay = stream === null ? 0 : CONNECTING
       await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay }])
@@ -227,7 +230,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   const stopping = new AbortController()
   let phase: 'new' | 'following' | 'leading' | 'stopped' = 'new'
-  /** A process that has worked beside the leader takes its place. */
+  /** When the leader ends, a process that followed it becomes the leader. */
   const lead = async (): Promise<void> => {
     if (phase !== 'following') return
     phase = 'leading'
@@ -237,7 +240,7 @@ export function createEngine(options: EngineOptions): Engine {
         await prepare()
         break
       } catch (error) {
-        // Another process has taken the store over: this one must end, and leads nothing.
+        // Another process has taken over the store: this one must end, and does not lead.
         if (error instanceof StoreError && error.kind === 'fenced') throw error
         log.warn({ err: error }, 'replicas: the lead could not be taken yet')
         await pause(clock, LEAD_AGAIN, stopping.signal)
@@ -290,7 +293,7 @@ export function createEngine(options: EngineOptions): Engine {
       subscription?.stop()
       const looksFirst = reconciler.looksFirst()
       const read = reconciler.stop(grace)
-      // Another process leads from here on, while our calls and callbacks end.
+      // From `leave` on, another process leads, while calls and callbacks under way end here.
       const leave = async (): Promise<void> => {
         await Promise.all([stream?.stop(grace), looksFirst ? read : null])
         await shards.leave()
@@ -300,7 +303,10 @@ export function createEngine(options: EngineOptions): Engine {
   }
 }
 
-/** Reads on other processes wait for frames as long as the leader's stream is connected. */
+/**
+ * A read on another replica waits for the frame of a turn's end only while the leader's stream is connected. So the
+ * leader reports the state of its stream.
+ */
 function toOthers(shards: Shards): Pick<Observer, 'channel'> {
   return {
     channel(name, { state }) {

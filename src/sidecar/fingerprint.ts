@@ -30,7 +30,7 @@ export function fingerprint({ service, stream, webhooks, polling, scope }: Confi
   return hash('sha256', JSON.stringify(compared, byKey), 'hex').slice(0, 12)
 }
 
-/** The parameters of a tool are written by people, whose keys come in any order. */
+/** People write the keys of a tool's parameters in any order. Sorted, equal parameters give an equal text. */
 function byKey(_key: string, value: unknown): unknown {
   if (!isObject(value)) return value
   return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
@@ -53,8 +53,8 @@ export function warnOfDifference(shards: Shards, log: Log): void {
     if (own === null || others.length === 0) return
     log.warn(
       { replicas: others.map(({ name, id }) => `${name} ${id.slice(0, 8)}`.trim()) },
-      'replicas: some have another configuration. Sessions of a replica without a handler get no callbacks for it: give all ' +
-        'replicas the same service.base_url, scope, channels, handlers and tools',
+      'replicas: some have another configuration. A handler gets no callbacks about the sessions of a replica that does not have ' +
+        'it: give all replicas the same service.base_url, scope, channels, handlers and tools',
     )
   }
   shards.subscribe({

@@ -10,7 +10,7 @@ import { createModuleTarget } from './deliver/targets/module.ts'
 import type { LanePorts } from './deliver/lane-runner.ts'
 import { MemoryWindow } from './deliver/lane.ts'
 
-/** A worker for each handler. `source`: who we are, for CloudEvents. */
+/** A worker for each handler. `source`: the attribute of that name in CloudEvents. */
 export function createHandlers(
   specs: readonly HandlerSpec[],
   source: string,
@@ -27,7 +27,7 @@ export function createHandlers(
   return createDispatcher(workers, lanePorts)
 }
 
-/** Makes the handlers known to the store: from then on what is committed has deliveries for them. */
+/** Registers the handlers in the store: each fact that is committed from then on gets deliveries for them. */
 export function registerHandlers(
   store: Pick<Store['settings'], 'registerHandlers'>,
   specs: readonly HandlerSpec[],
@@ -35,7 +35,7 @@ export function registerHandlers(
   return store.registerHandlers(
     specs.map(({ name, events, ordered, batch }) => ({
       name,
-      // A batch is of one session, so that a bad one delays no other session.
+      // A batch has facts of one session only, so that a batch that fails delays no other session.
       ordered: ordered || batch.max > 1,
       events,
     })),

@@ -9,7 +9,7 @@ const HELD = 'held'
 /** A shorter wait is over before the others know of it, milliseconds. */
 const SHORTEST = 1000
 
-/** What is stored: a wait that ends at a time of the service's clock, which all processes know. */
+/** A wait as it is stored: it ends at a time on the service's clock, which is the same for all processes. */
 interface Held extends Omit<RefusedFor, 'wait'> {
   until: number
 }
@@ -26,7 +26,7 @@ export function shareBudget(parts: {
 }): void {
   const { service, store, clock, log } = parts
   let processes = 1
-  /** By bucket, as this process knows them. */
+  /** The waits that this process knows, by rate bucket. null: every bucket. */
   const known = new Map<string | null, Held>()
   const serviceTime = (): number => clock.now() + service.clockOffset()
 

@@ -7,7 +7,10 @@ export interface LogSettings {
   format: 'auto' | 'json' | 'pretty'
 }
 
-/** Keys whose values never appear in the log, at any depth. */
+/**
+ * Keys whose values never appear in the log, at the top of the details and one level below. Deeper down, `secrets`
+ * protects the known ones.
+ */
 const REDACTED = [
   'token',
   'secret',
@@ -66,7 +69,7 @@ function withhold(line: string, secrets: readonly string[]): string {
   let clean = line
   for (const secret of secrets) {
     if (secret.length < SHORTEST) continue
-    // In a JSON line, quotes and backslashes are escaped.
+    // A secret with a quote or a backslash is escaped in a JSON line: both forms are replaced.
     for (const text of new Set([secret, JSON.stringify(secret).slice(1, -1)]))
       if (clean.includes(text)) clean = clean.replaceAll(text, '[redacted]')
   }

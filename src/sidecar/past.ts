@@ -7,10 +7,10 @@ import type { Intake } from './intake/commit.ts'
 import { forgetCursor } from './source/cursor.ts'
 import { checkpointIn } from './store/sqlite/inspect.ts'
 
-/** The service that the store follows, by `service.base_url`. */
+/** The checkpoint with the `service.base_url` of the last run. */
 const HEARD = 'service'
 
-/** Whether a database is known to be of a sidecar that follows another service. */
+/** Whether the store in `file` is of a sidecar that follows another service; false if the store does not show it. */
 export function isOfAnother(file: string, baseUrl: string): boolean {
   const heard = checkpointIn(file, HEARD)
   return heard !== null && heard !== baseUrl
@@ -41,16 +41,16 @@ export async function warnOfPast(
   }
 }
 
-/** The scope of the last run. */
+/** The checkpoint with the scope of the last run. */
 const SCOPE = 'scope'
 /** Sessions that one commit decides on. */
 const SESSIONS = 200
 
 /**
- * A scope that changed between two runs. The stored state of a session decides at once whether it stays ours. Of a session
- * that was foreign only the id is known, so the first list of this run decides. After a crash in between, this starts again.
- * Only the leader decides. @returns whether owners must be checked: without a scope, only while entries of an earlier scope
- * are left.
+ * When the scope changed since the last run, every session is checked again. A session that was ours is decided at
+ * once, by its stored state. Of a foreign session only the id is stored, so the first list of this run decides. After a
+ * crash in between, the next start does this again. Only the leader does it.
+ * @returns whether owners must be checked: without a scope, only while entries of an earlier scope are left.
  */
 export async function applyScope(
   store: Store,
@@ -96,27 +96,31 @@ async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<num
   return left
 }
 
-/** What the last run took its transcript from. */
+/** The checkpoint with the source of the transcript in the last run. */
 const TRANSCRIPT = 'transcript'
 
 /**
- * Frames and items have separate ids. A change between them starts a new transcript at this start, and repeats no delivered
- * fact.
+ * When the stream was turned off or on since the last run, the transcript comes from another source: items or frames.
+ * The ids of their facts differ, so the new source begins at this start. Otherwise delivered facts would be repeated
+ * under other ids.
  */
 export async function markTranscript(store: Store, log: Log, source: 'stream' | 'items'): Promise<void> {
   const before = await store.settings.checkpoint(TRANSCRIPT)
   if (before === source) return
   if (before !== null) {
-    log.warn({ before, now: source }, 'the transcript has a new source and starts again here')
+    log.warn(
+      { before, now: source },
+      'transcript: its source changed since the last run; it continues with what happens from this start on',
+    )
     // The service's clock is not known yet: the first read of items sets the time.
     await (source === 'stream' ? forgetCursor(store) : store.settings.setCheckpoint(ITEMS_SINCE, ''))
   }
   await store.settings.setCheckpoint(TRANSCRIPT, source)
 }
 
-/** Names of the tools that the last run ran. */
+/** The checkpoint with the names of the tools of the last run. */
 const TOOLS = 'tools'
-/** Sessions that one commit hints at. */
+/** Sessions that get a hint in one commit. */
 const HINTS = 500
 
 /**

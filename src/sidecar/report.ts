@@ -38,7 +38,7 @@ export function reportCommits(options: {
   }
 }
 
-/** Seconds from the time that the resource states for a state fact until we stored it; null if it states none. */
+/** Seconds from the event, by the time in the resource, until its fact was stored; null if the resource has no time. */
 function lagOf(fact: StoredFact, body: unknown, offset: number): number | null {
   if (!isObject(body)) return null
   const happened = happenedAt(fact.type, body)

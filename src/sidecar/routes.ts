@@ -1,7 +1,10 @@
 import type { RouteOverrides as Configured } from './config/config.ts'
 import type { RouteOverrides } from '../client/discovery/route.ts'
 
-/** The configuration's `service.routes` in the client's words; what is not set is left to discovery. */
+/**
+ * Translates `service.routes` of the configuration into the client's names. Routes that are not set are left to
+ * discovery.
+ */
 export function routeOverrides(routes: Configured): RouteOverrides {
   const overrides: RouteOverrides = {}
   if (routes.answerPath !== null) overrides.answer_path = routes.answerPath

@@ -2,7 +2,7 @@ import type { Config } from './config/config.ts'
 import type { SecretChange } from './config/watch.ts'
 import type { Specs } from './specs.ts'
 
-/** A rotated secret counts from the next callback on. */
+/** After a secret was rotated, the next callback or call is signed with the new one. */
 export function replaceSecrets(
   specs: Specs,
   change: Extract<SecretChange, { of: 'handler' | 'tool' }>,

@@ -18,7 +18,10 @@ import { VERSION } from './version.ts'
 export interface SidecarOptions {
   /** A file, or the same keys as an object. */
   config: string | ConfigInput
-  /** Environment for `${VAR}` and `SIDECAR_…`. Default: that of the process with a file, none with an object. */
+  /**
+   * Environment for `${VAR}` and `SIDECAR_…`. Default: that of the process if `config` is a file, none if it is an
+   * object.
+   */
   env?: Readonly<Record<string, string | undefined>>
   /** Receives the log. Default: standard error, as configured. */
   log?: Log

@@ -9,15 +9,18 @@ import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
 import type { HandlerModule } from './library/handlers.ts'
 import type { ToolDefinition } from './library/tool.ts'
 
-/** Handlers and tools as they run: modules imported, library functions beside what the configuration names. */
+/**
+ * Handlers and tools, ready to run: those of the configuration, with their modules imported, and those that the program
+ * added by `on` and `tool`.
+ */
 export interface Specs {
   handlers: HandlerSpec[]
   tools: ToolSpec[]
-  /** Event types of modules and of `on` that are not known, for people. */
+  /** Log lines about event types that no fact has, in modules and in calls of `on`. */
   warnings: string[]
 }
 
-/** The handler of functions given by `sidecar.on`. */
+/** The name of the handler that runs the functions given to `sidecar.on`. */
 const LIBRARY_HANDLER = 'library'
 
 const TOOL_DEFAULTS = {
@@ -27,7 +30,10 @@ const TOOL_DEFAULTS = {
   error: TOOL_ERROR,
 }
 
-/** @throws {OperatorError} when a module cannot be imported, exports nothing of use, or a tool or handler is defined twice. */
+/**
+ * @throws {OperatorError} when a module cannot be imported or has no usable export, or a tool or handler is defined
+ * twice.
+ */
 export async function loadSpecs(
   config: Config,
   own: { events: string[]; handle: ModuleHandler; tools: readonly ToolDefinition[] },
@@ -99,7 +105,7 @@ async function handlerSpec(
   return { ...rest, target: { kind: 'module', handle } }
 }
 
-/** Its secrets change while it runs. */
+/** Secrets may be rotated while the sidecar runs, so they are read from `current` at each use. */
 function calledAt<T extends { secrets: string[] }>(target: T): Omit<T, 'secrets'> & { secrets: Secrets } {
   return { ...target, secrets: { current: target.secrets } }
 }

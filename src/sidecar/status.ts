@@ -13,11 +13,11 @@ import { resultsOf } from '../client/discovery/results.ts'
 import type { Engine } from './engine.ts'
 import { refusalOf } from './store.ts'
 
-/** Functions without a tool that are listed: their names come from the agents' side, and may be many. */
+/** The most functions without a tool that are listed: the agents choose the names, so there may be many. */
 const FUNCTIONS = 20
 const NOT_LIVE = 'the leader is not connected'
 
-/** How everything fares, for `/api/status`. */
+/** The answer of `/api/status`: channels, queues, replicas, store, slots and token. */
 export async function reportStatus(parts: {
   version: string
   startedAt: number
@@ -30,7 +30,7 @@ export async function reportStatus(parts: {
   configured: Pick<Config['service'], 'baseUrl' | 'consoleUrl' | 'sessionSlots' | 'tokenExpiresAt'>
   throughput: Throughput
   writes: Writes
-  /** The configured ones. */
+  /** The configured tools. */
   tools: readonly { name: string }[]
 }): Promise<StatusReport> {
   const { service, engine, configured } = parts
@@ -39,7 +39,7 @@ export async function reportStatus(parts: {
   const functions = names.includes(ANY_FUNCTION) ? [] : await parts.store.functionsBeside(names, FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
   const { shards } = engine
-  /** Another process has the channel: its state there. */
+  /** On a process that does not lead, the leader runs the channel: its state there. */
   const followed = (source: { status(): ChannelStatus } | null, live: boolean): ChannelStatus => {
     if (source === null) return disabled(parts.startedAt)
     if (shards.leads) return source.status()
@@ -154,7 +154,7 @@ export function createWrites(clock: Pick<Clock, 'now'>): Writes {
   }
 }
 
-/** Milliseconds that are counted together, and how many of these are kept. */
+/** Facts and deliveries are counted for each minute (milliseconds), and the last sixty minutes are kept. */
 const MINUTE = 60_000
 const MINUTES = 60
 

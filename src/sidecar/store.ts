@@ -15,9 +15,9 @@ export interface StorePorts {
   clock: Clock
   log: Log
   random: Random
-  /** Of a database; read at each connection, since its file may change. */
+  /** The password of the database. It is read at each connection, because its file may change. */
   password: () => string | null
-  /** Of the configuration, for other replicas to compare. */
+  /** The fingerprint of the configuration, which other replicas compare with theirs. */
   fingerprint: string
 }
 
@@ -55,7 +55,7 @@ export async function openStore(
   return openSqliteStore({ path: url.path, clock, log, ...reports })
 }
 
-/** As the store takes it. */
+/** The address of a PostgreSQL database, in the form that its store expects. */
 export function addressOf(
   url: Extract<StoreUrl, { kind: 'postgres' }>,
   password: () => string | null = () => url.password,

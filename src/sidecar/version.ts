@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** Of the package that we run from. */
+/** The version of the package that this file is part of. */
 export const VERSION = readVersion()
 
 function readVersion(): string {

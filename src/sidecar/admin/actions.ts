@@ -5,11 +5,11 @@ import type { JsonObject } from '../../std/json.ts'
  * the admin API checks the permission.
  */
 export interface AdminActions {
-  /** Makes one delivery pending again, whether dead or delivered, or due now. Count 0: the delivery is due already. */
+  /** Makes a dead or delivered delivery pending again, or a pending one due now. Count 0: it is due already. */
   retryDelivery(id: string): Promise<{ count: number }>
   /** Makes dead deliveries pending again; with `dryRun` only counts them. `since`: our wall clock, milliseconds. */
   retryDeliveries(selection: RetryRequest): Promise<{ count: number }>
-  /** Sends past facts to one handler again. `seq` is a stream's digits, `at` our wall clock in milliseconds. */
+  /** Sends past facts to one handler again. `seq`: the digits of a frame's seq. `at`: our wall clock, milliseconds. */
   replay(request: { handler: string; from: { seq: string } | { at: number } }): Promise<{ count: number }>
   pauseHandler(name: string): Promise<void>
   resumeHandler(name: string): Promise<void>
@@ -32,7 +32,7 @@ export interface HandlerTest {
   /** Whether the handler's events select this type. */
   wanted: boolean
   outcome: 'delivered' | 'retry' | 'dead' | 'unreachable' | 'gone' | 'aborted'
-  /** Of its answer; null when there was none. */
+  /** The status of its answer; null when there was none. */
   status: number | null
   error: string | null
   /** The first 1 KiB of its failed response. */
@@ -59,7 +59,7 @@ export interface HandlerReport {
   state: 'up' | 'down' | 'paused'
   /** Milliseconds on our wall clock; null when it never changed. */
   since: number | null
-  /** For people; without secrets. */
+  /** A message for people, without secrets. */
   lastError: string | null
 }
 

@@ -93,7 +93,8 @@ export async function createApp(
   })
   app.addHook('onRequest', async (request) => {
     const fixed = templates.filter(({ url }) => url === pathOf(request.url))
-    // `GET /api/deliveries/retry` has no route of its own, and `retry` is no id.
+    // `GET /api/deliveries/retry` has no route of its own. Without this check, `retry` would be taken for the id of a
+    // delivery.
     const isShadowed = fixed.length > 0 && fixed.every(({ method }) => method !== request.method)
     if (request.is404 || isShadowed) throw missing(request, isShadowed ? fixed : templates)
   })
@@ -136,7 +137,10 @@ function add(app: FastifyInstance, route: Route): void {
   })
 }
 
-/** A client that has the answer already is not sent it again. */
+/**
+ * The console requests the same lists every two seconds, with the ETag of the last answer. If nothing changed, the
+ * answer is 304 without a body.
+ */
 function validateWithTags(app: FastifyInstance): void {
   app.addHook('onSend', async ({ method, headers }, reply, payload) => {
     if (method === 'POST' || typeof payload !== 'string' || !isJson(reply)) return payload

@@ -16,7 +16,7 @@ export function component<S extends TSchema>(
   return { name, schema, parts }
 }
 
-/** The reference to a component in another schema. */
+/** A reference by which another schema includes a component. */
 export function refTo<S extends TSchema>({ name }: Component<S>): TUnsafe<Static<S>> {
   return Type.Unsafe<Static<S>>({ $ref: `#/components/schemas/${name}` })
 }
@@ -35,7 +35,6 @@ export function asGiven(description: string) {
   return Type.Record(Type.String(), Type.Unknown(), { description })
 }
 
-/** One of some words. */
 export function oneOf<const W extends string>(words: readonly W[], options: object = {}): TUnsafe<W> {
   return Type.Unsafe<W>({ type: 'string', enum: [...words], ...options })
 }

@@ -4,10 +4,13 @@ type Camel<K extends string> = K extends `${infer Word}_${infer Rest}`
   ? `${Word}${Capitalize<Camel<Rest>>}`
   : K
 
-/** An entry as our records name its fields: `call_id` is `callId`. */
+/** An entry of the API with the names of our records: `call_id` is `callId`. */
 export type Held<T> = { [K in keyof T & string as Camel<K>]: T[K] }
 
-/** The fields of an entry from a record, which may have more; an open entry takes them all, as they are. */
+/**
+ * Takes the fields of an entry from a record, which may have more. If the schema allows additional properties, the
+ * entry is the record itself.
+ */
 export function entryOf<S extends TObject>({ schema }: { schema: S }, record: Held<Static<S>>): Static<S> {
   if ('additionalProperties' in schema && schema.additionalProperties === true) return record as Static<S>
   const held = new Map<string, unknown>(Object.entries(record))

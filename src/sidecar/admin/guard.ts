@@ -15,7 +15,7 @@ export function isLoopback(address: string): boolean {
 export interface Door {
   /** The admin token as it is now; null when none is configured. */
   token: string | null
-  /** Whether we listen on loopback alone. */
+  /** Whether the listener accepts connections from this machine only. */
   loopback: boolean
   /** Compares a given token with the admin token. @throws {Problem} 429 when too many wrong ones come. */
   isRight: (token: string, given: string) => boolean
@@ -84,7 +84,10 @@ const PROXY_HEADER = new RegExp(
   ].join('|')})$`,
 )
 
-/** A request through a proxy on this machine has our own address as Host, whatever its origin. */
+/**
+ * A proxy on this machine may forward requests of other machines to us with our own address as Host. Only its headers
+ * show that.
+ */
 function refuseProxies(headers: IncomingHttpHeaders): void {
   const sign = Object.keys(headers).find((name) => PROXY_HEADER.test(name))
   if (sign === undefined) return
@@ -117,7 +120,10 @@ const CONSOLE_HEADER = 'x-sidecar-console'
 /** @throws {Problem} when another page may have made the browser send the request. */
 export function refuseForms(headers: IncomingHttpHeaders): void {
   if (headers[CONSOLE_HEADER] === undefined) {
-    throw new Problem('forbidden', `a request with the console's cookie has the header ${CONSOLE_HEADER}`)
+    throw new Problem(
+      'forbidden',
+      `a request with the console's cookie must have the header ${CONSOLE_HEADER}`,
+    )
   }
 }
 

@@ -5,8 +5,9 @@ import { Problem } from './problem.ts'
 /** Wrong tokens of one peer that get 401, and milliseconds until one more does; the others get 429. */
 const PEER = { burst: 10, refill: 1000 }
 /**
- * Wrong tokens that are compared: of all peers that sent one before and, counted separately, of all other peers. A
- * person types at a login; a program that reads the API must not fail because another one floods it.
+ * How many wrong tokens are compared before every token gets 429. Peers that sent a wrong one before share one limit,
+ * all other peers another. A person types at a login; a program that reads the API must not fail because another one
+ * floods it.
  */
 export const AT_LOGIN = { burst: 50, refill: 20 }
 export const AT_API = { burst: 500, refill: 2 }
@@ -43,11 +44,11 @@ class Bucket {
 }
 
 /**
- * Limits how fast the admin token can be guessed, in constant memory. Behind an ingress all clients are one peer, so the
- * wrong tokens of a peer change only the answers to wrong ones: after ten, 429 more often than 401. Every token is
- * compared, and the right one passes, until so many wrong ones come per second that a limit for all is reached. A right
- * token costs nothing, and neither does the same wrong one again. Above that limit the right token gets 429 as well: if it did
- * not, an answer other than 429 would identify it, and guesses would have no limit.
+ * Limits how fast the admin token can be guessed, in constant memory. Behind an ingress all clients are one peer. So
+ * the wrong tokens of a peer change only the answers to wrong ones: after ten, 429 more often than 401. Every token is
+ * compared, and the right one passes, until so many wrong ones come per second that a limit for all is reached. Above
+ * it, the right token gets 429 as well: if it did not, an answer other than 429 would identify it, and guesses would
+ * have no limit. A right token does not count, and neither does the same wrong one again.
  */
 export class Guesses {
   readonly #steady: () => number

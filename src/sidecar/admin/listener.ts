@@ -28,7 +28,10 @@ export interface ListenerOptions<Request extends typeof IncomingMessage> {
   listen: Address
   /** Bytes of all headers of a request. */
   headers: number
-  /** Milliseconds until the headers and the whole request are complete, and of silence on a connection. */
+  /**
+   * Milliseconds: until the headers are complete, until the whole request is, and of silence after which a connection
+   * is closed.
+   */
   times: { headers: number; request: number; idle: number; checkedEvery?: number }
   connections: ConnectionOptions
   refusal?: Refusal
@@ -45,7 +48,7 @@ export function createListener<Request extends typeof IncomingMessage>(
     {
       ...(options.IncomingMessage === undefined ? {} : { IncomingMessage: options.IncomingMessage }),
       maxHeaderSize: headers,
-      // Node takes the longer of the two times for that of the whole request: the first must be the shorter.
+      // Node throws if `headersTimeout` is longer than `requestTimeout`.
       headersTimeout: times.headers,
       requestTimeout: times.request,
       connectionsCheckingInterval: times.checkedEvery ?? CHECKED_EVERY,
@@ -117,8 +120,8 @@ interface Connection {
 
 /**
  * Limits the connections of a listener. 256 sockets that never send a request must not block the 257th. When all are in
- * use, the one that is idle for longest is closed, of the peer address with the most connections. There is no limit for
- * each peer, because behind an ingress all peers have one address.
+ * use, of the peer address with the most connections, the one that has been idle for longest is closed. There is no
+ * limit for each peer, because behind an ingress all peers have one address.
  * @returns closes the listener: requests under way end within 5 s; connections without a request are cut at once.
  */
 function keepConnections(server: Server, options: ConnectionOptions): () => Promise<void> {
@@ -289,8 +292,8 @@ function announcedBytes({ headers }: IncomingMessage): number {
 type Taker = (chunk: Buffer | null) => void
 
 /**
- * Gives its body to its reader as it comes, and discards it when no reader is set. As a stream of Node's it would queue each
- * chunk and emit six events, which takes longer than the signature of a webhook.
+ * A webhook's body goes to its reader as it arrives, and is discarded while there is no reader. As a stream of Node's,
+ * the request would queue each chunk and emit six events, which takes longer than checking the signature.
  */
 export class DirectRequest extends IncomingMessage {
   #taker: Taker | null = null
@@ -310,7 +313,7 @@ export class DirectRequest extends IncomingMessage {
   }
 }
 
-/** `limit`: bytes, the announced ones where there are any. */
+/** `limit`: the most bytes of the body, or its announced length. */
 function collect(request: IncomingMessage, limit: number, done: BodyDone): void {
   const buffer = new ByteBuffer(limit, announcedBytes(request))
   let chunks = 0

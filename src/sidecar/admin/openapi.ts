@@ -31,7 +31,7 @@ export const ProblemDocument = component(
     { description: 'RFC 9457 problem details.' },
   ),
 )
-/** What `probes.ts` answers. */
+/** The paths that `probes.ts` answers. */
 const PROBES: readonly Description[] = [
   probe('livez', 'Whether the process responds.'),
   probe('readyz', 'Whether the sidecar accepts work.'),
@@ -64,7 +64,10 @@ const Document = component(
   Type.Record(Type.String(), Type.Unknown(), { description: 'An OpenAPI 3.1 document.' }),
 )
 
-/** The description of the probes, of `routes`, and of itself; also where clients of the service look for one. */
+/**
+ * The routes of the OpenAPI document, which describes the probes, `routes` and itself. Clients of the service look for
+ * it below /v1, so it is also there.
+ */
 export function openApiRoutes(options: {
   version: string
   routes: readonly Route[]

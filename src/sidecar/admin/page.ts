@@ -16,7 +16,7 @@ const PAGING = {
   ),
 }
 
-/** `usual`: entries of a page without `limit`. */
+/** `usual`: the number of entries of a page if the request has no `limit`. */
 export function limitOf(usual: number) {
   return {
     limit: Type.Integer({ minimum: 1, maximum: 100, default: usual, description: 'Entries of a page.' }),
@@ -43,9 +43,9 @@ interface List<Row, Entry extends TObject, Query extends TProperties> {
   summary: string
   /** The name of the entries, in the plural. */
   of: string
-  /** Its first field identifies an entry. */
+  /** The schema of an entry. The value of its first field identifies the entry. */
   entry: Component<Entry>
-  /** Beside `limit` and `after`. */
+  /** The query parameters other than `limit` and `after`. */
   query: Query
   show: (row: Row) => Held<Static<Entry>>
 }
@@ -72,7 +72,7 @@ export function listRoute<Row, Entry extends TObject, Query extends TProperties>
   )
 }
 
-/** The entries of a short list in memory after `after`. */
+/** A page of a short list that is in memory. `after`: the name of the entry before the page. */
 export function slice<T extends { name: string }>(
   rows: readonly T[],
   { limit, after }: { limit: number; after?: string | undefined },

@@ -20,10 +20,13 @@ interface Text {
   body: string
 }
 
-/** Answers what is open to all. @throws {Problem} when a check fails and `verbose` is not asked for. */
+/** Answers a path that needs no token. @throws {Problem} when a check fails and `verbose` is not asked for. */
 export type Probe = (verbose: boolean) => Text | Promise<Text>
 
-/** What Kubernetes and Prometheus read, by path: without the framework, which takes 8 MB and as long as a start. */
+/**
+ * The paths that Kubernetes and Prometheus read. They are answered without the framework, which takes 8 MB, and as long
+ * to load as the rest of a start.
+ */
 export function createProbes({ ready, started, metrics }: ProbeSources): ReadonlyMap<string, Probe> {
   return new Map<string, Probe>([
     probe('livez', () => single('event loop', true)),

@@ -7,7 +7,7 @@ import { LOGIN } from './guard.ts'
 import { BodyRefused, hasBody, STEADY } from './listener.ts'
 import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 
-/** Answers a request with the problem that an error is. */
+/** Answers a request that failed with the problem details of its error. */
 export type Refuse = (error: unknown, request: IncomingMessage, response: ServerResponse) => void
 
 export function createRefuse(log: Log): Refuse {
@@ -46,7 +46,7 @@ export const SECURITY = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The connection closes: what is left of the body is discarded. */
+/** After an answer that does not need the rest of the body, the rest is discarded, and the connection closes. */
 export function dropBody(request: IncomingMessage, response: ServerResponse): void {
   if (!hasBody(request) || request.complete) return
   request.resume()
@@ -68,7 +68,7 @@ function problemOf(error: unknown): Problem {
   return new Problem(error.statusCode === 413 ? 'too_large' : 'invalid_request', error.message)
 }
 
-/** The refusals of fastify: its texts name its own settings, and may repeat the URL. */
+/** The refusals of fastify in our own words: its texts name its settings, and may repeat the URL. */
 const FRAMEWORK: Readonly<Record<string, Problem>> = {
   FST_ERR_BAD_URL: new Problem('invalid_request', 'the path cannot be decoded'),
   FST_ERR_MAX_PARAM_LENGTH: new Problem('invalid_request', 'a part of the path has more than 512 characters'),

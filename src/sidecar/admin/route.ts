@@ -15,7 +15,7 @@ interface Definition<Query extends TObject, Body extends TObject> {
   query?: Query
   body?: Body
   success: { status: number; description: string; content: Component | TextType }
-  /** Statuses of the problems of this route alone. */
+  /** Statuses of problems that not every route has. */
   problems?: readonly number[]
 }
 

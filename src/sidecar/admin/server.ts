@@ -22,7 +22,7 @@ export interface AdminOptions extends ProbeSources, AppOptions {
 /** Milliseconds. */
 const TIMES = { headers: 5_000, request: 15_000, idle: 60_000 }
 const HEADERS = 16 * 1024
-/** Readers of streams are counted separately. */
+/** The most connections other than those of the relay's readers. */
 const CONNECTIONS = 100
 
 /**
@@ -54,7 +54,7 @@ export function createAdmin(options: AdminOptions): Listener {
       guesses.login.isRight(wanted, given, addressOf(request))
     return createApp(options, { token, logins, isRight }, refuse)
   }
-  /** A load that fails, for lack of files to open for one, is tried again by the next request. */
+  /** A load may fail, for example because no more files can be opened: the next request tries again. */
   const loaded = (): ReturnType<typeof loadApp> =>
     (app ??= loadApp().catch((error: unknown) => {
       app = null

@@ -3,9 +3,9 @@ import { guess } from '../../std/nearest.ts'
 import { Problem, type Fault } from './problem.ts'
 
 const COMPILERS = {
-  // The schema gives the type of a text in a query.
+  // Every value in a query is text: `limit=20` becomes the number 20, because the schema expects a number.
   query: new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true }),
-  // In JSON a number is a number.
+  // JSON has types: in a body, the text "20" is refused where the schema expects a number.
   body: new Ajv({ useDefaults: true, allErrors: true, allowUnionTypes: true }),
 }
 
@@ -18,8 +18,8 @@ export function compile(schema: AnySchema): ValidateFunction {
 }
 
 /**
- * Checks a value and fills in defaults; `error` has every fault. The schema is compiled at the first value: all together
- * would delay the first request of all.
+ * Checks a value and fills in defaults; `error` has every fault. A schema is compiled at its first value, because
+ * compiling all of them would delay the very first request.
  */
 export function createCheck(schema: object, httpPart: string | undefined) {
   const part = httpPart === 'body' ? 'body' : 'query'
@@ -27,7 +27,8 @@ export function createCheck(schema: object, httpPart: string | undefined) {
   let validate: ValidateFunction | null = null
   return (value: unknown): true | { error: Problem } => {
     validate ??= COMPILERS[part].compile(schema)
-    // The text "1e999" is read as Infinity, and no limit is applied to it: what was read is checked once more.
+    // The text "1e999" becomes Infinity, and the same pass applies no limit to it: the converted value is checked once
+    // more.
     if (validate(value) && (part === 'body' || validate(value))) return true
     const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'anyOf')
     const faults = errors.map((error) => faultOf(part, error, known))

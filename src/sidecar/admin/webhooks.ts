@@ -33,7 +33,7 @@ export interface WebhookListenerOptions {
   /** Counts deliveries that never reached `receive`. */
   observer?: Pick<Observer, 'webhook'>
   log: Log
-  /** Milliseconds until the headers, and the whole request, must be complete. */
+  /** Milliseconds until the headers are complete, and until the whole request is. */
   times?: { headers: number; request: number; checkedEvery?: number }
   /** Connections at once; default 256. */
   connections?: number
@@ -48,7 +48,7 @@ const HEADERS = 8 * 1024
  * proxy must close first.
  */
 const KEEP_ALIVE = 65_000
-/** More than one service opens; each holds at most one body. */
+/** More connections than one service opens. Each holds at most one body. */
 const CONNECTIONS = 256
 /** Bytes that all bodies over 64 KiB share while they are read. Those of the service hold ids and have some hundred bytes. */
 const SHARED = 4 * BODY
@@ -98,7 +98,8 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     const misplaced = refusalOf(request, path)
     if (misplaced !== null) return refuse(response, misplaced)
     const refused = bodies.refusalOf(request, BODY)
-    // 413 with or without valid headers; 503 for a lack of memory only where the headers are plausible.
+    // A body that is too long gets 413 whatever its headers are. A lack of memory is shown only to a sender with
+    // plausible headers.
     if (refused?.statusCode === 413) return refuseBody(response, 413)
     const head = headOf(request)
     const condemned = screen(head)

@@ -12,7 +12,7 @@ const PATIENCE = 50
 /** Acks that the store refused are written again after this time, milliseconds. */
 const AGAIN = 1000
 
-/** Who waits for an ack to be durable. */
+/** The part that waits until an ack is durable: the lane of the attempt. */
 export interface AckOwner {
   /** Called once for each ack: it is durable, or the sidecar stops and the ack could not be written. */
   acknowledged(): void
@@ -24,7 +24,7 @@ export interface AckOwner {
  */
 export interface AckBatcher {
   add(ack: Ack, owner: AckOwner): void
-  /** The store refuses what we write. */
+  /** The store refused the last acks, which are written again. */
   readonly refused: boolean
   /** Calls `run` once, when the store accepts writes again or the sidecar stops. */
   onceAccepted(run: () => void): void

@@ -41,7 +41,7 @@ export function createDispatcher(
   { acks, window, store, log }: Pick<LanePorts, 'acks' | 'window' | 'store' | 'log'>,
 ): Dispatcher {
   const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
-  /** A handler that is paused or resumed on another process. */
+  /** When an operator pauses or resumes a handler through another replica, this process follows. */
   const follow = async (): Promise<void> => {
     const records = await store.read.handlers()
     for (const worker of workers) worker.follow(pauseOf(records, worker.spec.name))
@@ -131,7 +131,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
   const health = new HandlerHealth(spec.name, ports)
   const recorder = new Recorder(spec.name, ports)
-  /** The pause that the store had when it was last read: since when. */
+  /** When the pause in the store began, as it was last read; null: the handler was not paused. */
   let pausedSince: number | null = null
 
   const claim = async (): Promise<void> => {
@@ -188,7 +188,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     ports,
   )
 
-  /** A pause of this process is stored: when another process ends it, that is a change. */
+  /** When this process has stored a pause, notes when it began. If another replica ends it, `follow` then sees a change. */
   const notePause = (): void => {
     store.read.handlers().then(
       (records) => (pausedSince = pauseOf(records, spec.name)?.since ?? pausedSince),
@@ -258,7 +258,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     follow(paused) {
       const since = paused?.since ?? null
-      // A read that began before a pause of this process was stored shows no change either.
+      // Nothing changed. This also ignores a read that began before this process stored a pause.
       if (since === pausedSince) return
       pausedSince = since
       if (paused === null) resume()

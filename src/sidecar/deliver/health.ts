@@ -102,8 +102,8 @@ export class HandlerHealth {
   }
 
   /**
-   * Turns a reset into a retry when this delivery ended in a reset before and the handler has answered another one
-   * since: the fact is a poison event, the handler is up.
+   * A fact may crash the handler each time, while the handler answers other deliveries: a poison event. At its second
+   * reset, if another delivery was answered since the first, the attempt counts as failed, and the handler stays up.
    */
   weigh(verdict: Answered, pos: number): Answered {
     if (verdict.kind !== 'unreachable' || !verdict.reset) {

@@ -20,7 +20,10 @@ const TURN = 16
 const TURN_TIME = 50
 /** Limits of one read of a lane: facts and characters. */
 const PAGE = { facts: 64, characters: 1024 * 1024 }
-/** A lane that other processes write to is read from its start so often, milliseconds: one of them may have redelivered. */
+/**
+ * Another replica may make deliveries in the middle of a lane pending again. So often, milliseconds, a lane to which
+ * others write is read from its start.
+ */
 const WHOLE = 1000
 /** How long a lane waits after an error of the store or of the sidecar itself, milliseconds. */
 const FAILED = 5000
@@ -36,7 +39,7 @@ export interface LanePorts {
   log: Log
 }
 
-/** One handler, and the callbacks about its lanes. */
+/** One handler, and the functions to call about its lanes. */
 export interface Lanekeeper {
   spec: HandlerSpec
   target: Target
@@ -60,7 +63,7 @@ export class LaneRunner {
   readonly #ports: LanePorts
   readonly #keeper: Lanekeeper
   readonly #batch: { max: number; wait: number }
-  /** A lane is a session's. */
+  /** Each lane has the deliveries of one session. If false, each has one fact. */
   readonly #ordered: boolean
   readonly #lanes = new Map<number, ActiveLane>()
   readonly #ready = new Fifo<ActiveLane>()
@@ -102,7 +105,8 @@ export class LaneRunner {
   extend({ lane, deliveries }: LaneExtension): boolean {
     const active = this.#lanes.get(lane.id)
     if (active === undefined || active.state === 'released') return false
-    // The leader's frames may be in the lane already, before these facts.
+    // On a process that does not lead, the leader may have put frames into the lane before these facts: the store is
+    // read.
     if (this.#ports.store.shards.leads) active.extend(deliveries)
     else active.miss()
     if (active.state === 'draining' && active.dueAt === null) this.#next(active)
@@ -173,7 +177,8 @@ export class LaneRunner {
     active.state = 'waiting'
     // Acks must be durable before the lane is read again from its start.
     if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
-    // All that another process may have made pending again is done: that is no fault.
+    // The lane was read again only because another process may have made deliveries pending. If there are none, that is
+    // no fault.
     const again = active.stale
     if (again) active.readAt = this.#ports.clock.steady()
     const after = active.beginRead()
@@ -205,8 +210,9 @@ export class LaneRunner {
   }
 
   /**
-   * Waits for the first read of the session, if it has no summary yet, before the lane takes a slot. It waits once: a lane
-   * that other processes write to becomes stale meanwhile, and with clocks that differ, its fact never becomes old.
+   * If its session has no summary yet, a lane waits for the first read of the session before it takes a slot. It waits
+   * only once: other replicas may make it stale meanwhile, and facts of a replica whose clock is ahead would never be
+   * old enough.
    */
   #describe(active: ActiveLane): void {
     const fact = active.first()?.fact

@@ -6,15 +6,15 @@ import type { Outgoing } from './targets/target.ts'
 import type { Verdict } from './targets/verdict.ts'
 
 /**
- * - `ready`: has something at hand and waits for a slot
+ * - `ready`: has deliveries in memory and waits for a slot
  * - `sending`: has a slot; its head is under way
- * - `waiting`: for a read of the store, its session's summary, or more for its batch
+ * - `waiting`: for a read of the store, the summary of its session, or more deliveries for its batch
  * - `draining`: has nothing to send; is released when its acks are durable
- * - `released`
+ * - `released`: no longer claimed
  */
 export type LaneState = 'ready' | 'sending' | 'waiting' | 'draining' | 'released'
 
-/** The attempt of a lane. A lane makes thousands: the next one uses the object again. */
+/** The current attempt of a lane. A lane makes thousands of attempts, and each uses this object again. */
 class AttemptUnderWay {
   batch: readonly PendingDelivery[] = []
   positions: readonly number[] = []
@@ -29,17 +29,17 @@ class AttemptUnderWay {
   again = false
 }
 
-/** A claimed lane: its pending deliveries, in order, as many as are at hand. */
+/** A claimed lane: its pending deliveries, in order, as many as are in memory. */
 export class ActiveLane implements AckOwner {
   readonly lane: Lane
   readonly #window: MemoryWindow
   readonly #onAcknowledged: (lane: ActiveLane) => void
   readonly #deliveries = new Fifo<PendingDelivery>()
-  /** Position of the last fact at hand. */
+  /** Position of the last fact in memory. */
   #last = 0
-  /** Nothing is pending in the store beyond what is at hand. */
+  /** Nothing is pending in the store beyond what is in memory. */
   #complete: boolean
-  /** Facts were committed that are not at hand. */
+  /** Facts were committed to the lane that are not in memory. */
   #missed = false
   /** Deliveries in the middle became pending again: the store is read from the start. */
   #stale = false
@@ -59,7 +59,7 @@ export class ActiveLane implements AckOwner {
   /** The summary of its session, if it had to be read. */
   summary: SessionSummary | null = null
   readonly attempt = new AttemptUnderWay()
-  /** Ends it. One function for all attempts of the lane. */
+  /** Called with the outcome of each attempt. One function for all attempts of the lane. */
   ended: (verdict: Verdict) => void = () => undefined
 
   /** `deliveries`: all that are pending in it; null where the store has to be read. */
@@ -103,7 +103,7 @@ export class ActiveLane implements AckOwner {
     this.#complete = false
   }
 
-  /** What the store returned for `after`. */
+  /** Takes the deliveries that the store returned after the position of `beginRead`. */
   fill(deliveries: readonly PendingDelivery[]): void {
     const last = deliveries.at(-1)
     if (last === undefined) {
@@ -119,8 +119,8 @@ export class ActiveLane implements AckOwner {
   }
 
   /**
-   * A read of the store begins: facts that are committed from here on may be missing in it. @returns the position to read
-   * after.
+   * A read of the store begins: facts that are committed from here on may be missing in its result. @returns the
+   * position to read after.
    */
   beginRead(): number {
     if (this.#stale) {
@@ -141,7 +141,7 @@ export class ActiveLane implements AckOwner {
     return this.#stale
   }
 
-  /** Nothing is in memory, and the store may hold more. */
+  /** The store must be read: nothing is in memory and it may hold more, or deliveries became pending again. */
   get unread(): boolean {
     return this.#stale || (this.size === 0 && !this.#complete)
   }
@@ -158,7 +158,7 @@ export class ActiveLane implements AckOwner {
     return this.#deliveries.head(count)
   }
 
-  /** The first `count` have an outcome. */
+  /** Removes the first `count` deliveries, which have an outcome. */
   drop(count: number): void {
     for (let left = count; left > 0; left--) {
       const delivery = this.#deliveries.shift()
@@ -167,7 +167,7 @@ export class ActiveLane implements AckOwner {
     }
   }
 
-  /** Drops what is at hand. */
+  /** Removes all deliveries from memory. */
   clear(): void {
     this.drop(this.size)
   }

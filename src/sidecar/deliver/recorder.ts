@@ -47,7 +47,7 @@ export class Recorder {
           error,
           wait: Math.round(wait),
           failed,
-          // With another secret than ours, an app refuses every callback.
+          // An app that has another secret than the configuration answers 401 to every callback.
           ...(status === 401 && { fix: 'give the app the secret of the configuration' }),
         },
         'deliver: an attempt failed, and is repeated',

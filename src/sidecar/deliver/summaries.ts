@@ -10,13 +10,13 @@ const KEPT = 5000
 /** How long the first facts of a session wait for its first read, which brings their summary, milliseconds. */
 const PATIENCE = 2000
 
-/** What every callback says about its session. */
+/** The summaries of sessions: title, metadata and status, which every callback contains. */
 export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>>, Pick<ShardTopics, 'lost'> {
-  /** At once, when it is at hand. */
+  /** The summary, if it is in memory. */
   peek(sessionId: string): SessionSummary | undefined
-  /** From the store, if it is not in memory. */
+  /** The summary, read from the store if it is not in memory. */
   get(sessionId: string): Promise<SessionSummary | null>
-  /** As far as it is at hand. */
+  /** The origin of the session's trace. The `traceparent` of its metadata is known only if its summary is in memory. */
   traceOf(sessionId: string): TraceSource
   /**
    * Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock), or
@@ -70,7 +70,7 @@ export function createSummaries(store: Pick<Store, 'resources' | 'shards'>, cloc
     },
     sessionRead(session) {
       const summary = summaryOf(session)
-      // Summaries of sessions that another process reads are not known here.
+      // A session of another replica may change there without a report here, so its summary is not kept.
       if (store.shards.owns(session.id)) keep(session.id, summary)
       for (const done of waiting.get(session.id) ?? []) done(summary)
     },

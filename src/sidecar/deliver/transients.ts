@@ -29,9 +29,10 @@ interface Waiting {
 }
 
 /**
- * A handler that takes 200 ms and names `agent.text` gets 2,000 of them in one turn. They use the slots that facts leave: one
- * starts only while facts and transient events together leave a slot free. A fact never waits for one, because a fact counts
- * only facts: for the time of a callback a handler may have `transientSlots` requests more.
+ * A handler that takes 200 ms for a request and selects `agent.text` gets 2,000 of these events in one turn. They use
+ * the slots that facts leave: an event is sent only while facts and events together leave a slot free. For a fact only
+ * the slots of other facts count, so it never waits for an event. While events are under way, a handler may therefore
+ * have up to `transientSlots` requests more than `concurrency`.
  */
 export function createTransients(options: {
   slots: number

@@ -1,6 +1,6 @@
 import type { Verdict } from './targets/verdict.ts'
 
-/** What a handler made of a made-up fact. */
+/** The outcome of a test fact at a handler. */
 export interface Trial {
   outcome: Verdict['kind']
   status: number | null

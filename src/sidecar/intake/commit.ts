@@ -22,8 +22,8 @@ export interface Intake {
 }
 
 /**
- * A frame that announces a call waits so long for the read that it caused, milliseconds. Where the service is that near,
- * frame and call share one commit.
+ * A frame that announces a call is committed up to this time later, milliseconds, to wait for the read that it caused.
+ * If the service is near enough to answer by then, frame and call share one commit.
  */
 const CALL_NEAR = 2
 

@@ -17,12 +17,12 @@ import { isCollecting, QUIET } from './schedule.ts'
 /** What one read of a session returned, and what was known of the session by then. */
 export interface Snapshot {
   known: KnownSession | null
-  /** Turns of a session that is not known yet: only frames announced them. */
+  /** Turns that only frames announced, of a session that is not known yet. */
   placeholders: readonly KnownTurn[]
   session: Session
   /** null: only the session was read. */
   turns: readonly Turn[] | null
-  /** Actions that were open at the begin of the read and resolved at its end. */
+  /** Actions that were open at the beginning of the read and resolved at its end. */
   passed: readonly Action[]
   /** The item that says why a run could not start; read only when the session failed without a turn. */
   errorItem: JsonObject | null
@@ -37,13 +37,16 @@ export interface DiffContext {
   steady: number
   /** The channels whose hints caused the read. */
   seen: Seen
-  /** At the first look at a session, what settled before this time (service clock) makes no facts; null: no first look. */
+  /**
+   * What settled before this time (service clock) makes no facts: in a read of the first look (sweep.ts), or of a
+   * session that came into the scope. null: in any other read.
+   */
   since: number | null
   /** Names of the function tools that this sidecar runs. */
   tools: ReadonlySet<string>
   /**
-   * The end of a turn waits `ms` for its frame, while the stream is connected; `since`: when the turn was first read as
-   * final.
+   * While the stream is connected, the end of a turn waits `ms` milliseconds for its turn.ended frame. `since`: when
+   * each turn was first read as final.
    */
   frameWait: { ms: number; since: Pick<ReadonlyMap<string, number>, 'get'> }
 }
@@ -51,8 +54,8 @@ export interface DiffContext {
 export interface Difference {
   reading: Omit<Reading, 'hint'>
   /**
-   * A turn's end waits for its frame until then (steady milliseconds); nothing is to be stored before. null: none
-   * waits.
+   * Until then (steady milliseconds), a turn's end waits for its frame, and nothing of this read may be stored. null:
+   * no turn waits.
    */
   waitUntil: number | null
   /** The known turns after this read. */
@@ -74,7 +77,8 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
       ? baselineOf(session, context.since)
       : (known?.baseline ?? baselineOf(session, context.since))
   const wasThere = known === null && baseline > 0
-  // The session was only listed, never read, so its settled turns are unknown: rather a fact too many than one too few.
+  // The session was only listed, never read, so it is not known which turns are settled. Turns of the last hour before
+  // the baseline make facts: a fact too many is better than a missing one.
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
   const over = unread ? baseline - QUIET : baseline
   const knownTurns = known?.turns ?? snapshot.placeholders
@@ -150,15 +154,15 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
 }
 
 /**
- * Until when (service clock) the content of a session counts as old and makes no facts. A turn that began after `since`
- * makes facts, even if it is over at the first look.
+ * The time (service clock) up to which turns of the session are old and make no facts; 0: none is. A turn that began
+ * after `since` makes facts, even if it has ended by the first look.
  */
 export function baselineOf(session: Session, since: number | null): number {
   if (since === null || (session.createdAt ?? 0) > since) return 0
   return Math.min(session.updatedAt, since)
 }
 
-/** The session is gone: its actions and calls are over. What was never known makes no facts. */
+/** The session was deleted: its open actions and calls end with it. A session that was never known makes no facts. */
 export function diffGone(
   sessionId: string,
   known: KnownSession | null,
@@ -191,7 +195,7 @@ function byAge(a: Turn, b: Turn): number {
   return (a.createdAt ?? 0) - (b.createdAt ?? 0) || (a.startedAt ?? Infinity) - (b.startedAt ?? Infinity)
 }
 
-/** A session that failed before could not start another run: only the error item is new. */
+/** A failed session may fail to start another run: its status stays `failed`, and only a newer error item shows it. */
 function failedAgain(known: KnownSession, session: Session, errorItem: JsonObject | null): boolean {
   if (session.status !== 'failed' || known.status !== 'failed' || errorItem === null) return false
   return session.updatedAt > known.updatedAt && (numberOf(errorItem.created_at) ?? 0) > known.updatedAt
@@ -216,20 +220,21 @@ function diffTurns(
   const before = new Map(known.map((entry) => [entry.turn.id, entry]))
   const changes: TurnChanges = { started: [], ended: [], settled: [], changed: [], all: [], waitUntil: null }
   const seen = new Set<string>()
-  // Lists are newest first; turns of the same millisecond keep the reversed order.
+  // The service lists the newest turn first. Turns of the same millisecond keep the reversed order, because the sort is
+  // stable.
   for (const turn of read.toReversed().sort(byAge)) {
     if (seen.has(turn.id)) continue
     seen.add(turn.id)
     const old = before.get(turn.id)
     if (old?.settled === true) continue
     const final = isFinal(turn)
-    // A read that took long may return an older state of the turn.
+    // A slow read may return an old state of a turn that is stored as final: the stored state stays.
     if (old?.read === true && old.final && !final) {
       changes.all.push(old)
       continue
     }
     const settled = isSettled(turn)
-    // The turn settled before our start.
+    // A turn that settled before our first start makes no facts.
     const over = turn.completedAt ?? turn.createdAt
     const silent = old === undefined && settled && over !== null && over <= baseline
     const next: KnownTurn = {
@@ -290,8 +295,8 @@ interface Changes {
 }
 
 /**
- * The causal order of the steps. `first`: the starts, and before each start what was over by then (a queued message
- * starts its turn after the turn before it). `last`: what else is over.
+ * The causal order of the steps. A queued message starts its turn after the turn before it has ended. So `first` has
+ * the starts, each after the ends of turns that ended before it. `last` has all other ends.
  */
 function causalOrder(changes: Changes): { first: Step[]; last: Step[] } {
   const resolved = new Set(changes.resolved)
@@ -331,7 +336,10 @@ function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
   return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
 }
 
-/** A fact that a read makes. `key`: its natural key; `subject`: what a channel may have announced. */
+/**
+ * A fact that a read makes. `key`: its natural key, from which its id is made. `subject`: the event that a channel may
+ * have announced.
+ */
 function stateFact(
   {
     type,
@@ -365,12 +373,15 @@ function turnData(turn: Turn, session: SessionSummary): JsonObject {
   return { turn: turn.raw, session: { ...session } }
 }
 
-/** The turn of an artifact. The interface does not show the fields, so any of these names counts. */
+/** The turn of an artifact. The interface does not show the name of this field, so each of these names is accepted. */
 function turnOf({ turn_id, turnId, turn }: JsonObject): string | null {
   return stringOf(turn_id) ?? stringOf(turnId) ?? stringOf(turn)
 }
 
-/** Artifacts that name a turn are filtered by it; the interface shows no other field of an artifact. */
+/**
+ * The artifacts are listed for the whole session: one that names another turn is left out, one that names no turn is
+ * kept.
+ */
 function settledData(
   turn: Turn,
   session: SessionSummary,

@@ -9,14 +9,14 @@ import type { ShardTopics } from '../../core/shards.ts'
 import type { Batch, Store } from '../../core/store.ts'
 
 /**
- * The most frames that wait until their sessions are read. At the limit the stream is not read on: the service keeps
- * the rest, so nothing is lost. One batch (1,000 frames) more may be stored.
+ * The most frames that wait until their sessions are read. At the limit no further frame is read from the stream. The
+ * service keeps the rest, so nothing is lost. One batch (1,000 frames) more may be stored.
  */
 const HELD_FRAMES = 10_000
 const HELD_CHARACTERS = 16 * 1024 * 1024
 /** Sessions whose owner is cached for transient events; the owner of others is looked up in the store. */
 const REMEMBERED = 10_000
-/** How long that may be out of date where other processes read sessions, too, milliseconds. */
+/** Another replica may change the owner of a session: how long a cached owner may be out of date, milliseconds. */
 const CURRENT = 5000
 /** The most concurrent lookups for transient events; further events are dropped, as under any load. */
 const LOOKUPS = 100
@@ -32,7 +32,7 @@ export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>>, Pi
   noted(sessionId: string): Promise<OwnerRecord | null>
   /**
    * Returns the sessions of a page that are ours or must be read to find their owner. Stores the others as foreign, and
-   * those that came into the scope as pending. `latest`: service clock.
+   * those that came into the scope as pending. `latest`: the time of the page, on the service's clock.
    */
   sortPage(sessions: readonly Session[], latest: number): Promise<Session[]>
   note(sessionId: string, owner: OwnerNote['owner']): Promise<void>
@@ -46,7 +46,7 @@ export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>>, Pi
 export interface HintFilter {
   /** False when every session is ours: then no owner is looked up or stored. */
   active: boolean
-  /** Splits off the hints that may be about our sessions (`possible`), and those that are for certain. */
+  /** `possible`: the hints that may be about our sessions. `certain`: those of them that are. */
   sort(hints: readonly Hint[]): Promise<{ possible: Hint[]; certain: Hint[] }>
 }
 
@@ -74,8 +74,8 @@ export interface OwnershipOptions {
 
 export interface StartedOwnership extends Ownership {
   /**
-   * Called before the first read. `active` without a configured scope: sessions left by an earlier scope are to be
-   * taken over.
+   * Called before the first read. `active`: owners must be checked. Without a configured scope, this is so while
+   * sessions that an earlier scope left out are still to be taken over.
    */
   begin(active: boolean): Promise<void>
 }
@@ -199,7 +199,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
         remembered = new BoundedMap(REMEMBERED)
         rememberedSince = clock.steady()
       }
-      // The owners of the sessions find out whose they are, and with that make room.
+      // The held frames may be of sessions that other replicas read: their reads make room here.
       if (waiters.length > 0) void lookAgain()
     },
     room: (signal) => (filter.active && isFull() ? makeRoom(signal) : null),

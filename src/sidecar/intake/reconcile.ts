@@ -30,11 +30,14 @@ import type { Sweep } from './sweep.ts'
 
 /** Concurrent reads of sessions. The client has a limit of its own; this one keeps its queue short. */
 const READERS = 8
-/** From this many dirty sessions on, one page of the list is cheaper than one read for each session. */
+/**
+ * From this many dirty sessions (sessions with a hint) on, one page of the list is cheaper than one read for each
+ * session.
+ */
 const LIST_FROM = 3
 /** Backoff after a failed read, milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
-/** How often a process that does not lead asks whether the first look is complete, milliseconds. */
+/** How often a process that does not lead asks whether the first look (sweep.ts) is complete, milliseconds. */
 const FIRST_LOOK = 500
 
 export interface Reconciler
@@ -59,8 +62,8 @@ export interface ReconcilerOptions {
 }
 
 /**
- * Claims dirty sessions and has them read. A hint that arrives during a read marks the session dirty again, so nothing
- * is missed and no session is read twice at once (the model is client-go's workqueue).
+ * Claims dirty sessions and has them read. A hint that arrives during a read marks the session dirty again. So nothing
+ * is missed, and no session is read twice at once (the model is client-go's workqueue).
  */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, bus, reader, sweep, clock, random, log } = options
@@ -80,7 +83,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const hasLooked = async (): Promise<boolean> => {
     if (looked) return true
     looked = await sweep.looked()
-    // The leader took the first look.
+    // The leader completed the first look: this process reports it, too.
     if (looked && !store.shards.leads) bus.report((to) => to.looked?.(true))
     return looked
   }
@@ -92,7 +95,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
-    // Before the first look is complete, which the leader takes, the sidecar cannot distinguish old from new.
+    // Until the leader has completed the first look, no process can distinguish old changes from new ones.
     if (!(await hasLooked()) && !(store.shards.leads && (await firstLook()))) return
     for (;;) {
       if (rest.until > clock.steady()) return
@@ -157,7 +160,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     if (!pollLoop.running) return false
     const done = await hasLooked()
-    // The list kept changing under its cursor: the next walk waits.
+    // The list changed so often that the walk could not complete: the next walk is delayed.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
     bus.report((to) => to.looked?.(done))
     return done
@@ -318,7 +321,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     const snapshot = await readSnapshot(request, first)
     if (snapshot === null) return await writeGone(entry, sessionId)
-    // The metadata may have changed while the turns were read.
+    // The metadata, and with it the owner, may have changed while the turns were read.
     if (ownership.filter.active && !(await admit(snapshot.session, noted))) return true
     const knownTurns = snapshot.known?.turns ?? snapshot.placeholders
     // Reads of a failed first look may end late: newer state may be stored by now.
@@ -326,13 +329,14 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       return await writeNothing(entry, snapshot.known)
     const context = contextOf(request)
     const difference = diff(snapshot, context)
-    // The frame of the turn's end may be here already.
+    // The turn.ended frame brings a hint of its own, perhaps during this read: the session is due again at that hint,
+    // or at `waitUntil`.
     if (difference.waitUntil !== null) {
       frameWaits.begin(difference.reading.turns, context.steady)
       return await defer(entry, Math.max(0, difference.waitUntil - clock.steady()))
     }
-    // The hint is removed with the read. Items that were read after it would be lost in a crash, or when they cannot be
-    // read.
+    // The commit of the read removes the hint, so the items are read before it. Read afterwards, they would be lost in
+    // a crash, or when they cannot be read.
     const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)
     const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
     const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
@@ -348,7 +352,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return isOurs
   }
 
-  /** The latest time (service clock, milliseconds) at which anything there can have happened. */
+  /** The latest time (service clock, milliseconds) at which anything at the service can have happened. */
   const latestThere = (): number => clock.now() + service.clockOffset() + service.clockOpen() + CLOCKS_DIFFER
 
   const contextOf = ({ entry, since, streamConnected }: ReadRequest): DiffContext => ({
@@ -423,8 +427,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 }
 
 /**
- * What needs no request: the stored session, when only artifacts are awaited, or the listed one, when it is not older
- * than the store.
+ * The session, if it is known without a request: the stored one when only artifacts are awaited, or the listed one
+ * unless it is older than the store.
  */
 function atHand(
   { scope }: Pick<ReadEntry, 'scope'>,
@@ -438,7 +442,8 @@ function atHand(
 
 /**
  * Whether `seen` is older than the stored state. `latest`: the latest time (service clock) at which anything can have
- * changed. A stored time after it is wrong, or the service's clock was set back since: it is not compared.
+ * changed. If the stored time is later, it is wrong, or the service's clock was set back since: then it is not
+ * compared.
  */
 function isOlder(seen: Session, known: KnownSession | null, latest: number): known is KnownSession {
   return known !== null && seen.updatedAt < known.updatedAt && known.updatedAt <= latest

@@ -5,15 +5,15 @@ import { isOthers } from '../../core/scope.ts'
 import type { Shards, ShardTopics } from '../../core/shards.ts'
 import type { HintClaim, HintedSession, KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 
-/** What settled longer ago than this has no artifacts on the way and is not read again, milliseconds. */
+/** A turn that ended longer ago than this publishes no more artifacts and is not read again, milliseconds. */
 export const QUIET = 3_600_000
 /** A session that is not idle is read again after this time, even without a hint, milliseconds. */
 const SAFETY_LOOK = 300_000
 /** Backoff of the reads for an expected change: most changes show within one or two seconds. Milliseconds. */
 const SOON = { base: 400, max: 300_000 }
 /**
- * The most expectations, and the most sessions that do not agree, in memory: with more to read, a single one does not
- * matter.
+ * The most expectations in memory, and the most sessions whose status does not fit their turns. With so many sessions
+ * to read, a missing expectation does not matter.
  */
 const KEPT = 10_000
 /** The most expectations of one session: each read of the session checks all of them. */
@@ -24,7 +24,10 @@ const KEPT_OF_SESSION = 100
  */
 const LAG = 30_000
 
-/** What is to be read again soon. `since`: when the change was announced, steady milliseconds. */
+/**
+ * An announced change that no read has shown yet: `scope` is read again soon. `since`: when the change was announced,
+ * steady milliseconds.
+ */
 export interface Expectation {
   since: number
   scope: HintScope
@@ -55,12 +58,12 @@ interface Announced {
   expectation: Expectation
 }
 
-/** By id. */
+/** Turns by their ids. */
 type Turns = ReadonlyMap<string, KnownTurn>
 
-/** `shards`: a session of another process is read there. */
+/** `shards`: a session of another process is read there, so nothing is expected here. */
 export function createExpectations(clock: { steady(): number }, shards: Pick<Shards, 'owns'>): Expectations {
-  /** By session and subject. */
+  /** The announced changes, by session and subject. */
   const expected = new Map<string, Map<string, Announced>>()
   const disagreeing = new Map<string, number>()
   let kept = 0
@@ -159,7 +162,10 @@ export function createExpectations(clock: { steady(): number }, shards: Pick<Sha
   }
 }
 
-/** What a read can show. A session status is not among them: it may have changed again since it was announced. */
+/**
+ * The kinds of changes that a read can show. A session status is not among them: it may have changed again since it was
+ * announced.
+ */
 const KINDS = new Set(['turn.started', 'turn.final', 'action.required', 'action.resolved'])
 
 function partsOf(subject: string): { kind: string; id: string } {
@@ -195,7 +201,7 @@ export function isCollecting({ turn, final, settled, finalFor }: KnownTurn): boo
 
 /** How long a turn's end waits for the stream's turn.ended frame (test/README.md, Guarantees), milliseconds. */
 const FRAME_WAIT = 2000
-/** The most turns whose end waits for a frame; with more at once, none waits longer. */
+/** The most turns whose end waits for a frame; while there are as many, no end waits longer. */
 const WAITING_KEPT = 10_000
 
 /**
@@ -212,8 +218,8 @@ export class FrameWaits {
   }
 
   /**
-   * When a waiting turn was first read as final, steady milliseconds, and later by the time that does not count. That has a
-   * limit, because a turn whose frame never comes may end while frames come without a pause.
+   * When a waiting turn was first read as final, steady milliseconds, plus the time that does not count. That time has
+   * a limit: frames may come without a pause, while the frame of this turn never comes.
    */
   get(turnId: string): number | undefined {
     const entry = this.#waiting.get(turnId)

@@ -21,7 +21,10 @@ export const PAGE = 100
 const TURNS_FIRST = 20
 /** Pages of turns in one read: 10,000 turns since the last read. Older turns are read by id. */
 const TURN_PAGES = 100
-/** Reads of a session that may fail because of data that is only added to its facts (items, artifacts). */
+/**
+ * A read may fail because of data that is only added to the facts (items, artifacts). After so many failed reads of a
+ * session, that data is left out.
+ */
 export const PATIENCE = 3
 /** Concurrent prefetches; with more to read, the list may be cheaper. */
 const AT_ONCE = 2
@@ -51,7 +54,7 @@ export interface ReadRequest {
   entry: ReadEntry
   /** The stored state when the read began. */
   before: KnownSession | null
-  /** Service clock: at the first look at the session, what is older makes no facts; null: no first look. */
+  /** As `since` of DiffContext: what is older than this time (service clock) makes no facts; null: everything does. */
   since: number | null
   streamConnected: boolean
 }
@@ -63,8 +66,8 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   const { service, store, bus, log } = options
 
   /**
-   * Reports accepted calls that were over before their turns were read: if the read fails, no later one finds them
-   * gone.
+   * Reports calls that were accepted and resolved during this read. If the read fails, its actions are not stored, so
+   * no later read would find that they are gone.
    */
   const reportEnded = (taken: readonly string[], session: Session | null): void => {
     const open = new Set(session?.actions.map(({ callId }) => callId))
@@ -73,8 +76,8 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 
   /**
-   * Reads the turns after the session, which may change in between. Reads both again until each action belongs to a
-   * listed turn that is not final, because an action cannot exist before its turn or after it.
+   * Reads the turns of a session that was just read, and that may change meanwhile. Both are read again until each
+   * action belongs to a listed turn that is not final, because an action cannot exist before its turn or after it.
    * @returns null if the session was deleted.
    */
   const readBoth = async (
@@ -264,8 +267,8 @@ async function isGone(service: Service, error: unknown, sessionId: string): Prom
 }
 
 /**
- * The newest error item of a session that could not start a run: no turn reports the error. An item that is no later
- * than a known failure or the end of a turn belongs to that one. `failures`: as above.
+ * When a session could not start a run, no turn reports the error: the newest error item does. An item that is not
+ * later than a known failure or the end of a turn belongs to that failure or turn. `failures`: as above.
  */
 async function readStartFailure(
   service: Service,
@@ -324,7 +327,7 @@ function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
 /**
  * Reads that begin while their hint is still being committed: an urgent change then waits for the longer of the two,
  * not for their sum. A read answers only hints from before its begin, so a later hint drops it. The calls that it finds
- * are accepted at once: a read of the session that is under way, of a turn that ended before, does not hold them up.
+ * are accepted at once: they do not wait for an earlier read of the session that is still under way.
  */
 export interface Prefetch extends Required<Pick<Subscriber, 'hinted' | 'looked'>> {
   /**
@@ -364,7 +367,10 @@ export function createPrefetch(options: {
     )
   }
 
-  /** Leaves a session that is new, older than what is known of it, or perhaps another's to the reader. */
+  /**
+   * Accepts the calls of a prefetched session. A session that is new, older than the stored one, or perhaps foreign is
+   * left to the reader.
+   */
   const takeOn = async (session: Session): Promise<void> => {
     const known = (await store.resources.glance([session.id])).get(session.id)
     if (known === undefined || known.deleted || session.updatedAt < known.updatedAt) return
@@ -374,7 +380,7 @@ export function createPrefetch(options: {
   const begin = (sessionId: string): void => {
     for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
     if (readings.size >= AT_ONCE || !looked || !service.authorized()) return
-    // Its owner reads it.
+    // Another replica owns the session, and reads it.
     if (!store.shards.owns(sessionId)) return
     const reading = { session: readSession(service, sessionId), begunAt: clock.steady(), taken: false }
     readings.set(sessionId, reading)
@@ -431,7 +437,10 @@ export function createItems(options: {
   const { service, store, intake, clock, log } = options
   const startedAt = startTime(options)
 
-  /** Before this time, the stream was the source, also for sessions whose items were read before. */
+  /**
+   * The time (service clock) since which items are the source of the transcript. Before, the stream was, also for
+   * sessions whose items were read still earlier.
+   */
   const begun = async (): Promise<number> => {
     const noted = await store.settings.checkpoint(ITEMS_SINCE)
     if (noted !== '') return Number(noted ?? 0)
@@ -450,8 +459,8 @@ export function createItems(options: {
         after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
       )
       const reached = await store.settings.checkpoint(name)
-      // Another read stored more items meanwhile. This one may have waited longer than the ids of its facts are stored,
-      // so it starts again from there.
+      // Another read stored more items meanwhile, and this page may be so old that the ids of its facts are pruned:
+      // they would be stored twice. So this read continues where the other one ended.
       if (reached !== after) {
         after = reached
         continue

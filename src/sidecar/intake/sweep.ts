@@ -30,11 +30,12 @@ export interface Sweep {
    * that are no longer listed; otherwise only sessions that are new or not idle.
    */
   run(whole: boolean, seen: Seen): Promise<void>
-  /** Whether the first look is complete; false on an empty store. */
+  /** Whether the first look (below) is complete; false on an empty store. */
   looked(): Promise<boolean>
   /**
-   * The first start on an empty store: stores idle sessions as known, without facts, and passes the others to `look`.
-   * `since`: service clock; what is older is known, what is newer makes facts.
+   * The first look: at the first start on an empty store, walks the list of all sessions. Stores idle sessions as
+   * known, without facts, and passes the others to `look`. `since`: service clock; what is older is known, what is
+   * newer makes facts.
    */
   firstLook(look: (session: Session, since: number) => Promise<void>): Promise<void>
 }
@@ -126,7 +127,10 @@ export function createSweep(options: {
   const hintAt = (hint: Pick<Hint, 'channel' | 'at' | 'scope'>) => (ids: readonly string[]) =>
     intake.hint(ids.map((sessionId) => ({ ...hint, sessionId, delay: DELAY })))
 
-  /** Removes foreign sessions that are gone. One that was stored while the list was read may be missing from it. */
+  /**
+   * Removes foreign sessions that are no longer listed. A session that was stored while the list was read may be
+   * missing from the list, and is kept.
+   */
   const forgetUnlisted = (listed: ReadonlySet<string>, at: number): Promise<void> =>
     eachUnlisted(
       listed,

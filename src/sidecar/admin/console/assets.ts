@@ -50,7 +50,10 @@ export function readAssets(): Assets {
   return { files, edition }
 }
 
-/** A browser cannot resolve packages, and an import map would have to be inline, which the policy forbids. */
+/**
+ * A browser cannot resolve the names of packages, so they are replaced by paths. An import map would have to be inline,
+ * which the content security policy forbids.
+ */
 function readLibrary(name: string): Buffer {
   const text = readFileSync(fileURLToPath(import.meta.resolve(name)), 'utf8')
   return Buffer.from(

@@ -17,7 +17,7 @@ const POLICY = [
   "form-action 'self'",
 ].join('; ')
 
-/** Bytes of a body without a login. */
+/** The most bytes of a body from a client that may not be logged in. */
 const bodyLimit = 4 * 1024
 
 export interface ConsoleDoor {

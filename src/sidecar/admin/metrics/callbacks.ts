@@ -6,7 +6,7 @@ import type { Snapshot } from './snapshot.ts'
 
 const OUTCOMES: readonly CallbackOutcome[] = ['delivered', 'retry', 'dead', 'unreachable', 'paused']
 
-/** The most handlers of a configuration, with those that the store knows from earlier ones. */
+/** The most handlers with a series: those of the configuration, and those of earlier ones that the store still knows. */
 const HANDLERS = 400
 
 /** Callbacks to the handlers named `names`, and their pending deliveries. */

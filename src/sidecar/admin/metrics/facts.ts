@@ -11,7 +11,7 @@ import type { Meter } from './meter.ts'
 const SESSION_OUTCOMES = ['idle', 'requires_action', 'failed']
 const TURN_OUTCOMES = ['completed', 'failed']
 const ARTIFACT_STATES = ['ready', 'partial', 'failed']
-/** The most words of the service, of those that its interface names and of others. */
+/** The most values of a label whose words the service chooses, known and unknown ones together. */
 const WORDS = 20
 
 /** Metrics of facts, and of the channels that reported them. */

@@ -29,7 +29,7 @@ export class LabelValues {
   }
 }
 
-/** The labels of a metric by name; a list: those are known, and the usual number of others is kept. */
+/** The labels of a metric by name. A list has the known values of a label, which keeps the usual number of others. */
 export type Labels = Readonly<Record<string, LabelValues | readonly string[]>>
 
 export function valuesOf(labels: Labels): LabelValues[] {

@@ -60,7 +60,7 @@ export class Meter {
     this.#gauges(this.#common(name, help, labels), labels, read, (a, b) => a + b)
   }
 
-  /** The same; of values that share the label `other` the lowest counts. */
+  /** Like `gauges`, but of the values that share the label `other`, the lowest counts. */
   lowest(name: string, help: string, labels: Labels, read: () => Promise<Row[]>): void {
     this.#gauges(this.#common(name, help, labels), labels, read, Math.min)
   }

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 
-/** Gauges that end like counters. Each is the sum of one that is kept. */
+/** Gauges with names that end in `_total`, like those of counters. Each is the sum of another gauge, which is kept. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',

@@ -8,10 +8,13 @@ export interface Snapshot {
   handlers: HandlerRecord[]
 }
 
-/** Several gauges, and several scrapers, share one reading for this long, milliseconds. */
+/** Several gauges and scrapers share one read of the store for this long, milliseconds. */
 const FRESH = 1000
 
-/** Reads what the store counts, at most once a second. null when the store cannot be read: the other metrics still are. */
+/**
+ * Reads the counts of the store, at most once a second. null when the store cannot be read: the other metrics are
+ * served without it.
+ */
 export function createSnapshot(options: {
   store: () => Pick<StoreReader, 'counts' | 'handlers'>
   clock: Pick<Clock, 'steady'>

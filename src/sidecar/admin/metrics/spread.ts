@@ -9,8 +9,9 @@ interface Series {
 }
 
 /**
- * A histogram of durations by one label, in seconds. An impossible duration (a clock that jumped) is left out. Two are
- * counted for each callback: prom-client validates and hashes the labels each time, and here gets the sums at each scrape.
+ * A histogram of durations by one label, in seconds. An impossible duration (a clock that jumped) is left out. Each
+ * callback is counted in two of them. prom-client would validate and hash the labels each time, so it gets only the
+ * sums, at each scrape.
  */
 export class Spread extends Histogram {
   readonly #shown: { name: string; help: string; type: 'histogram'; aggregator: 'sum' }

@@ -4,7 +4,7 @@ import type { Snapshot } from './snapshot.ts'
 
 const STATUSES = ['idle', 'working', 'requires_action', 'failed']
 const ACTIONS = ['function_call', 'approval', 'question']
-/** The most words of the service, of those that its interface names and of others. */
+/** The most values of a label whose words the service chooses, known and unknown ones together. */
 const WORDS = 20
 
 export interface StateSources {

@@ -8,7 +8,7 @@ interface Cell {
 
 /**
  * A counter with at most two labels. It is used several times for every event, so adding is a look-up and an addition,
- * about ten nanoseconds. prom-client takes twenty times as long and gets the sums at each scrape.
+ * about ten nanoseconds. prom-client would take twenty times as long, so it gets only the sums, at each scrape.
  */
 export class Tally {
   readonly #names: readonly string[]

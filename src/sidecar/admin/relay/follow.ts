@@ -4,15 +4,19 @@ import { messageOf } from '../../../std/errors.ts'
 import type { Log } from '../../../std/ports.ts'
 import type { Hub } from './hub.ts'
 
-/** Follows the log, to which others also write. */
+/**
+ * With several replicas, the log gets frames that no commit of this process reports. The follower reads them from the
+ * log.
+ */
 export interface Follower {
-  /** Whether frames are, or were, written that no commit of this process reports. From then on, all are read from the log. */
+  /** Whether such frames are, or were, written. From then on, all frames are read from the log. */
   readonly shared: boolean
   share(): void
   population(live: number): void
   /**
-   * Publishes new frames of the log. Never rejects. The first look with readers begins at the end of the log, or after
-   * `before`: this process has just written what follows, and a reader waits for it.
+   * Publishes new frames of the log. Never rejects. The first look while there are readers begins after `before`: this
+   * process has just written what follows, and a reader waits for it. Without `before`, it begins at the end of the
+   * log.
    */
   look(before?: number): Promise<void>
 }

@@ -33,7 +33,10 @@ class LazyFrame implements RelayFrame {
   }
 }
 
-/** How long readers wait before they reconnect, milliseconds. A slot here is free at once. */
+/**
+ * How long readers wait before they reconnect, milliseconds. They need not wait longer: a reader's slot is free as soon
+ * as it disconnects.
+ */
 const RETRY = 2000
 export const OPENING = Buffer.from(`retry: ${RETRY}\n\n`)
 export const PING = Buffer.from(': ping\n\n')

@@ -7,9 +7,12 @@ const DROP_TRANSIENT = 1024 * 1024
 const CUT = 8 * 1024 * 1024
 /** Milliseconds between two pings. */
 const PING_EVERY = 15_000
-/** Sending frames to all readers may take one tenth of the time; frames that arrive meanwhile are sent together. */
+/**
+ * Sending frames to all readers may take one tenth of the time of this process. Frames that arrive meanwhile are sent
+ * together.
+ */
 const SHARE = 10
-/** The longest wait of frames for that, milliseconds, and the most bytes that wait. */
+/** The longest time that frames wait to be sent together, milliseconds, and the most bytes that wait. */
 const LONGEST_REST = 100
 const BATCH = 512 * 1024
 
@@ -24,7 +27,7 @@ export interface Reader {
   cut(reason: string): void
 }
 
-/** What a reader already has: frames up to here are not sent again. `seq` null: the position says all. */
+/** What a reader already has: frames up to here are not sent again. `seq` null: only the position counts. */
 export interface Start {
   pos: number
   seq: string | null
@@ -81,7 +84,7 @@ export class Hub {
     this.#pinging = null
   }
 
-  /** A frame at `pos` is committed that no reader gets. */
+  /** A frame that no reader gets was committed at `pos`. */
   pass(pos: number): void {
     this.#lastPos = pos
   }

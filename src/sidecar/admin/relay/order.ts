@@ -3,12 +3,15 @@ import { isBefore } from '../../../core/seq.ts'
 import { factFrame, transientFrame, type RelayFrame } from './frame.ts'
 import type { Hub } from './hub.ts'
 
-/** Transient frames that wait for the disk; more are dropped, as they may be. */
+/**
+ * The most transient frames that wait until the frames before them are durable. More are dropped: a reader may miss
+ * transient frames.
+ */
 const HELD = 1000
 
 /**
- * Puts what the stream brought back in its order. A frame is relayed once it is durable, so that no reader is ahead of
- * us after a crash; a transient one waits for the frames that came before it.
+ * Restores the order of the stream. A frame is relayed once it is durable, so that no reader is ahead of the log after
+ * a crash. A transient frame waits for the frames that came before it.
  */
 export function inOrder(
   hub: Pick<Hub, 'publish' | 'pass' | 'size'>,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { PacedReader } from './replay.ts'
 
-/** A reader at the other end of an answer. */
+/** A reader of the relay, to which frames are sent in an HTTP response. */
 export function answerReader(
   response: ServerResponse,
   options: { sessionId: string | null; transient: boolean; onCut: (reason: string) => void },

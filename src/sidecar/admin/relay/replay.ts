@@ -38,7 +38,8 @@ export async function replay(
   const session = reader.sessionId === null ? {} : { sessionId: reader.sessionId }
   const place = await store.placeOf(cursor)
   let { pos } = place
-  // A stored frame went out after all frames before it. Frames of another log may have lower seqs than the cursor.
+  // If the frame of the cursor is in this log, the reader has all frames before it. Otherwise the frame was pruned, or
+  // the cursor is of another log: frames up to its seq are left out, wherever they are.
   const isUnseen = ({ seq }: StoredFact): boolean => seq !== null && (place.stored || isBefore(cursor, seq))
   let last = cursor
   let sent = 0
@@ -63,7 +64,8 @@ export async function replay(
     // Frames that were published during this read may be after what it returned; earlier ones are in it, or were
     // pruned.
     if (!more && hub.lastPos <= Math.max(pos, published)) {
-      // The seq of the last frame says nothing: frames that are held now follow with lower ones.
+      // If the position of the cursor is known, seqs are not compared: frames that are held now come later, with lower
+      // ones.
       hub.join(reader, { pos, seq: place.stored ? null : cursor })
       return 'live'
     }

@@ -5,7 +5,7 @@ import type { Relay, Subscription } from './relay.ts'
 const USUAL =
   /^\/v1\/(?:sessions\/([\w.~-]{1,512})\/)?events(?:\?(?:last_event_id=(\d{1,40})|transient=([01])))?$/
 
-/** What a GET of a stream asks for, as clients usually write it; null: the app reads or refuses it. */
+/** The subscription in a URL, if it is written as usual. null: the app, which is loaded on demand, reads or refuses it. */
 export function usualSubscription(url: string): Subscription | null {
   const found = USUAL.exec(url)
   if (found === null) return null
@@ -26,16 +26,20 @@ export function subscribe(
   const cursor = cursorOf([headers['last-event-id']].flat()[0], subscription.cursor)
   relay.checkRoom()
   return (response) => {
-    // A client that left meanwhile would keep a place for a reader.
+    // A client that disconnected meanwhile would keep the slot of a reader.
     if (response.destroyed) return
-    // The connection ends the body: chunks would need a separate encoding for every reader.
+    // The end of the connection ends the body: with chunks, each frame would need an encoding of its own for every
+    // reader.
     response.removeHeader('transfer-encoding')
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     relay.open({ ...subscription, cursor }, response)
   }
 }
 
-/** The header names the newer place: a client that reconnects keeps the address that it first asked for. */
+/**
+ * A client that reconnects requests the same URL again, with its first cursor. The header has a newer one, so it takes
+ * precedence.
+ */
 function cursorOf(header: string | undefined, query: string | null): string | null {
   if (header !== undefined && header !== '' && !/^\d{1,40}$/.test(header)) {
     throw new Problem(

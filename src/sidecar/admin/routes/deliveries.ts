@@ -18,7 +18,7 @@ const Delivery = component(
   Type.Object({
     id: Type.String(),
     fact_id: Type.String(),
-    type: Type.String({ description: 'Of the fact.' }),
+    type: Type.String({ description: 'The type of the fact.' }),
     handler: Type.String(),
     session_id: nullable(Type.String()),
     status: Status,

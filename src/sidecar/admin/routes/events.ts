@@ -77,7 +77,10 @@ function eventOf(fact: StoredFact, session: SessionSummary | null): Held<Static<
   return { ...fact, timestamp, seq: seqOf(fact.seq), data: dataOf(fact, session) }
 }
 
-/** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these fields. */
+/**
+ * The body of a state fact is its data. The body of a transcript fact is the whole frame, of which a callback has these
+ * fields.
+ */
 function dataOf({ family, body, seq }: StoredFact, session: SessionSummary | null): Record<string, unknown> {
   const parsed = parseJson(body)
   if (!isObject(parsed)) return {}
@@ -91,7 +94,7 @@ function seqOf(seq: string | null): number | string | null {
   return seq !== null && /^(0|[1-9]\d{0,14})$/.test(seq) ? Number(seq) : seq
 }
 
-/** The summary of each session of a page's transcript facts: read once. */
+/** Many transcript facts of a page are of one session, so each summary is read once. */
 async function briefsOf(
   facts: readonly StoredFact[],
   summary: FindBrief,

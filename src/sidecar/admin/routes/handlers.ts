@@ -39,13 +39,15 @@ const HandlerTested = component(
   'HandlerTested',
   Type.Object({
     handler: Type.String(),
-    id: Type.String({ description: 'Of the fact: begins with evt_test_. It is stored nowhere.' }),
+    id: Type.String({
+      description: 'The id of the fact, which begins with evt_test_. The fact is not stored.',
+    }),
     type: Type.String(),
     wanted: Type.Boolean({ description: 'Whether the events of the handler select this type.' }),
     outcome: oneOf<HandlerTest['outcome']>(['delivered', 'retry', 'dead', 'unreachable', 'gone', 'aborted'], {
       description: 'The outcome that a real fact would have. gone: the handler answered 410.',
     }),
-    status: nullable(Type.Integer(), 'Of its answer.'),
+    status: nullable(Type.Integer(), 'The status of its answer.'),
     error: nullable(Type.String()),
     answer: nullable(Type.String(), 'The first 1 KiB of its failed response.'),
     ms: Type.Number({ description: 'Duration, milliseconds.' }),
@@ -101,7 +103,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
           type: Type.String({
             default: 'turn.settled',
             pattern: '^[A-Za-z0-9_.-]{1,64}$',
-            description: 'Of the fact.',
+            description: 'The type of the fact.',
           }),
           data: Type.Record(Type.String(), Type.Unknown(), {
             default: {},

@@ -36,14 +36,14 @@ const Status = component(
     replicas: Type.Array(
       Type.Object({
         id: Type.String(),
-        name: Type.String({ description: 'Of its machine.' }),
+        name: Type.String({ description: 'The name of its machine.' }),
         version: Type.String(),
-        self: Type.Boolean({ description: 'It is the one that answers.' }),
+        self: Type.Boolean({ description: 'Whether it is the replica that answers this request.' }),
         leader: Type.Boolean(),
         shards: Type.Integer({ description: 'Shards of the sessions that it works on, of 64.' }),
         epoch: nullable(
           Type.Integer(),
-          'The highest of its leases. A lease that is taken gets a new, higher one.',
+          'The highest epoch of its leases. A lease that is taken gets a new, higher one.',
         ),
         configuration: nullable(
           Type.String(),
@@ -120,7 +120,7 @@ const Status = component(
   }),
 )
 
-/** As it is sent. */
+/** The body of the answer. */
 export type StatusReport = Static<typeof Status.schema>
 
 export function statusRoute(status: () => StatusReport | Promise<StatusReport>): Route {

@@ -25,7 +25,7 @@ const OpenTurnEntry = component(
     session_id: Type.String(),
     session_title: nullable(Type.String()),
     session_status: Type.String(),
-    status: Type.String({ description: 'Of the turn, as last read.' }),
+    status: Type.String({ description: 'The status of the turn, as last read.' }),
     artifacts: nullable(Type.String(), 'The state of its artifacts; null while it runs.'),
     created_at: nullable(time(), SERVICE_TIME),
     waits_for: Type.Array(Waiting, { description: 'Open actions of this turn.' }),

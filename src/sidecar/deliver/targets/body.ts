@@ -12,13 +12,13 @@ export function dataText(fact: StoredFact, session: SessionSummary | null): stri
   if (fact.family === 'state') return fact.body
   const [payload = 'null', internalType = 'null'] = memberTexts(fact.body, FRAME_MEMBERS)
   return (
-    // A frame without a payload: a handler may still read a field of it.
+    // If a frame has no payload, `payload` is an empty object, so that a handler can read a field of it.
     `{"payload":${payload === 'null' ? '{}' : payload},"internal_type":${internalType},` +
     `"seq":${seqText(fact.seq)},"session":${summaryText(session)}}`
   )
 }
 
-/** Many callbacks in a row have the same summary of a session. */
+/** Many callbacks in a row have the same summary of a session: its text is made once. */
 const summaryTexts = new WeakMap<SessionSummary, string>()
 
 function summaryText(session: SessionSummary | null): string {
@@ -47,7 +47,7 @@ export function callbackText(
   )
 }
 
-/** The same as CloudEvents 1.0 in structured JSON; what has no attribute of its own goes into `data`. */
+/** The same callback as a CloudEvent 1.0 in structured JSON. Fields without a CloudEvents attribute go into `data`. */
 export function cloudEventText(
   fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
   data: string,
@@ -66,7 +66,7 @@ export function cloudEventText(
 interface Delivery {
   attempt: number
   handler: string
-  /** It is made up. */
+  /** It delivers a test fact. */
   test?: boolean
 }
 
@@ -74,7 +74,7 @@ function deliveryText({ attempt, handler, test = false }: Delivery): string {
   return `{"attempt":${attempt},"handler":"${handler}"${test ? ',"test":true' : ''}}`
 }
 
-/** `Date` is slow, and most facts of a burst are of the same second. */
+/** `Date` is slow, and most facts of a burst are of the same second: the text of the last second is kept. */
 let second = 0
 let secondText = '1970-01-01T00:00:00.'
 

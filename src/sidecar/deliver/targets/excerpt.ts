@@ -5,8 +5,8 @@ const ANSWER_KEPT = 1024
 const SECRETS = /\b(whsec_|svc_pat_|Bearer\s+|Basic\s+)[A-Za-z0-9+/=._~-]+/g
 
 /**
- * The beginning of a failed response, for a person. Its text is kept, because the app wrote it. Likely secrets are removed: an
- * app that fails may answer with the request that it got.
+ * The beginning of a failed response, in which an operator can read why the app failed. Likely secrets are removed,
+ * because an app that fails may answer with the request that it got.
  */
 export function excerptOf(body: string): string {
   // Twice as much is searched, so that no secret is cut to a part that no pattern matches.

@@ -41,7 +41,7 @@ export function createHttpTarget(
     return `${text}]`
   }
 
-  // A fact never waits for the connection of a transient event.
+  // Transient events have connections of their own in the pool, so that no fact waits for one.
   const pool = { size: handler.concurrency + transientSlots(handler.concurrency) }
   const all: Place[] = []
   const free: Place[] = []
@@ -103,13 +103,13 @@ export function createHttpTarget(
 }
 
 /**
- * The state of one callback under way. The objects are reused: a set whose entries come and go leaves old tables behind. V8
- * would keep alive what these refer to, a quarter of all callbacks.
+ * The state of one callback under way, in an object that is used again. A set in which entries come and go leaves old
+ * tables behind, by which V8 kept a quarter of all callbacks in memory.
  */
 interface Place {
   span: Span
   ended: (verdict: Verdict) => void
-  /** null: the place is free. */
+  /** null: no callback uses the object. */
   attempt: HttpAttempt | null
   readonly settled: (outcome: HttpReply | NetworkFault) => void
 }

@@ -47,7 +47,7 @@ export function createModuleTarget(
   }
 
   return {
-    // The outcome of one event says nothing about the next.
+    // The function is called with one event, and its outcome says nothing about the next event.
     batches: false,
     send([outgoing], ended) {
       if (outgoing === undefined) throw new RangeError('an attempt without a fact')

@@ -26,7 +26,7 @@ export interface Target {
   abort(): void
 }
 
-/** What a callback's span says of it. */
+/** The attributes of the span of a callback. */
 export function attributesOf(handler: string, { fact, attempt }: Outgoing): Attributes {
   return {
     'session_sidecar.handler': handler,

@@ -3,10 +3,10 @@ import type { HttpReply } from '../../../std/ports.ts'
 import { retryAfter } from '../../../std/retry-after.ts'
 import { excerptOf } from './excerpt.ts'
 
-/** What one attempt came to. */
+/** The outcome of one attempt. */
 export type Verdict =
   | { kind: 'delivered'; status: number }
-  /** Tried again by the policy. `floor`: milliseconds from `Retry-After`. */
+  /** The retry policy decides about the next attempt. `floor`: the shortest wait, milliseconds, from `Retry-After`. */
   | { kind: 'retry'; status?: number; error?: string; answer?: string; floor: number }
   | { kind: 'dead'; status?: number; error: string; answer?: string }
   /** The handler cannot be reached: it is down, and nothing counts. */
@@ -33,7 +33,7 @@ export function readAnswer(reply: Answer, now: number): Verdict {
   return answer === '' ? verdict : { ...verdict, answer }
 }
 
-/** Of an answer with a verdict other than "done". */
+/** The outcomes that an answer of the handler can have. */
 type AnsweredVerdict = Exclude<Verdict, { kind: 'unreachable' | 'aborted' }>
 
 /** Nearly every answer has only a status: its headers are read only if they matter. */
@@ -46,7 +46,7 @@ function failureOf({ status, headers }: Answer, now: number): AnsweredVerdict {
   return error === undefined ? { kind: 'retry', status, floor } : { kind: 'retry', status, error, floor }
 }
 
-/** Some frameworks write one before their JSON. */
+/** Some frameworks write a byte order mark before their JSON. */
 const BYTE_ORDER_MARK = /^\uFEFF/
 
 function verdictOf(reply: Answer, now: number): AnsweredVerdict {

@@ -85,7 +85,7 @@ function App() {
     </dialog>`
 }
 
-/** One level up. */
+/** Leads one level up, for example from a session to the list of sessions. */
 function leave({ parts }) {
   if (parts.length > 0) location.hash = href(parts.slice(0, -1))
 }

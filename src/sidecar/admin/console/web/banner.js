@@ -2,7 +2,7 @@ import { useConnection } from './connection.js'
 import { html } from './html.js'
 import { Age } from './parts.js'
 
-/** Problems of the page itself. */
+/** Appears on every page when the sidecar does not answer, or was upgraded after the page was loaded. */
 export function Banner() {
   const { kind, since, upgraded } = useConnection()
   if (kind === 'unreachable') {

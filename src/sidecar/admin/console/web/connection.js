@@ -1,8 +1,8 @@
 import { useEffect, useState } from './vendor/hooks.js'
 
 /**
- * The connection to the sidecar: `unknown` at first, `signed_out` when it requires a token,
- * `unreachable` when it does not answer.
+ * The connection to the sidecar. `kind`: `unknown` at first, `here` after an answer, `signed_out` when the sidecar
+ * requires a token, `unreachable` when it does not answer.
  */
 const state = { kind: 'unknown', since: Date.now(), version: null, upgraded: false }
 const listeners = new Set()
@@ -17,7 +17,7 @@ export function setConnection(kind) {
   notify()
 }
 
-/** The page may not fit if it was loaded from another version of the sidecar. */
+/** After an upgrade of the sidecar, a page that was loaded before may not fit the new version. */
 export function sawVersion(version) {
   if (version === null) return
   state.version ??= version

@@ -24,7 +24,7 @@ export function age(at, now) {
 
 const pad = (n) => String(n).padStart(2, '0')
 
-/** Local time. Each row of a list has one: the formatter of the language takes longer than the rest of a row. */
+/** Local time. Each row of a list has one, and `toLocaleTimeString` would take longer than the rest of the row. */
 export function clock(at) {
   const time = new Date(at)
   return [time.getHours(), time.getMinutes(), time.getSeconds()].map(pad).join(':')
@@ -35,7 +35,7 @@ export function date(at) {
   return `${day.getFullYear()}-${pad(day.getMonth() + 1)}-${pad(day.getDate())} ${clock(at)}`
 }
 
-/** The time of today, else with its day. */
+/** The time of day; if `at` is not today, with the date. */
 export function when(at) {
   return date(at).startsWith(date(Date.now()).slice(0, 10)) ? clock(at) : date(at)
 }
@@ -70,7 +70,7 @@ export function isTime(at) {
   return typeof at === 'number' && Number.isFinite(new Date(at).getTime())
 }
 
-/** Any value of the service as text; `String` fails for some objects. */
+/** Any value of the service as text. `String` throws for an object such as `{ toString: 1 }`. */
 export function written(value) {
   if (value === null || value === undefined) return ''
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -53,7 +53,7 @@ export function useLive(look, key) {
   return { data, error, again: () => again.current() }
 }
 
-/** Draws again every second, for ages. */
+/** Draws again every second, so that an age such as `5 s` stays right. */
 export function useNow() {
   const [now, setNow] = useState(Date.now())
   useEffect(() => {

@@ -29,12 +29,12 @@ export function Badge({ word, tone }) {
 /** How long ago, kept up to date; the exact time as a tooltip. */
 export function Age({ at, suffix = '' }) {
   const now = useNow()
-  // A value of the service may be no valid time; it is shown unchanged.
+  // A value of the service may be no valid time: then no age is shown.
   if (!isTime(at)) return html`<span class="faint">–</span>`
   return html`<time datetime=${new Date(at).toISOString()} title=${date(at)}>${age(at, now)}${suffix}</time>`
 }
 
-/** Any value as text of limited length. */
+/** The most characters of a value that are shown. */
 const SHOWN = 20_000
 export function Json({ value }) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)

@@ -10,9 +10,7 @@ const CHANNEL_DOWN_AFTER = 10_000
 /** Milliseconds after which an open function call is shown. */
 const CALL_LONG = 60_000
 
-/**
- * Problems that need attention, the worst first, each with the action to take. `at`: since when.
- */
+/** Problems that need attention, the worst first, each with the action to take. `at`: when the problem began. */
 export function troubles({ status, handlers, actions }, now) {
   return [
     ...tokenTroubles(status.token, now),
@@ -69,7 +67,10 @@ function channelTroubles(channels, now) {
   })
 }
 
-/** Seconds: a leader renews its lease every five, and loses it after fifteen. */
+/**
+ * A leader renews its lease every 5 s, and loses it after 15 s. It is shown when it was last seen longer ago than this,
+ * seconds.
+ */
 const LEADER_UNSEEN = 8
 
 function leaderTroubles(replicas) {
@@ -86,7 +87,7 @@ function leaderTroubles(replicas) {
   ]
 }
 
-/** The name of the machine; on one machine only the id distinguishes them. */
+/** The name of a replica: its machine, and the beginning of its id, by which replicas on one machine differ. */
 function nameOf({ name, id }) {
   return [name, id.slice(0, 8)].filter((word) => word !== '').join(' ')
 }
@@ -113,7 +114,7 @@ function replicaTroubles(replicas) {
     trouble({
       id: 'replicas',
       tone: 'warn',
-      what: `Another configuration than this replica: ${names}`,
+      what: `Replicas with another configuration than this one: ${names}`,
       fix: 'Give all replicas the same service.base_url, scope, channels, handlers and tools.',
       link: '#/',
     }),

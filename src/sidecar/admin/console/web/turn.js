@@ -44,7 +44,7 @@ export function Turn({ group, resource, calls, actions, deliveries, wanted, open
   </details>`
 }
 
-/** The fact of a link is scrolled into view once. */
+/** When a link names a fact, the page scrolls to it, once. */
 function Wanted({ wanted, children }) {
   const item = useRef(null)
   useEffect(() => {
