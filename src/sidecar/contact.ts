@@ -96,7 +96,7 @@ async function introduce(
   if (!health.usable) {
     log.error(
       { missing: health.missingScopes },
-      'token: it lacks these scopes and cannot be used; create a new token',
+      'token: it cannot be used; create a new token that has the missing scopes',
     )
   } else warnOfScopes(health, tools, log)
   await describe(service, tools, log)

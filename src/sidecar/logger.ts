@@ -8,8 +8,8 @@ export interface LogSettings {
 }
 
 /**
- * Keys whose values never appear in the log, at the top of the details and one level below. Deeper down, `secrets`
- * protects the known ones.
+ * Keys whose values never appear in the log, at the top of the details and one level below. A deeper value is replaced
+ * only if it is one of `secrets`.
  */
 const REDACTED = [
   'token',
@@ -76,7 +76,7 @@ function withhold(line: string, secrets: readonly string[]): string {
   return clean
 }
 
-/** pino with the parameters of the port: details first. */
+/** pino as the `Log` port: both take the details first, then the message. */
 export function asLog(logger: Logger): Log {
   return {
     debug: (details, message) => logger.debug(details, message),

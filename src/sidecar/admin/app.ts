@@ -129,7 +129,7 @@ function add(app: FastifyInstance, route: Route): void {
   const { method, query, body, success } = route
   app.route<{ Params: Record<string, string> }>({
     method,
-    // A stream has no known length.
+    // The answer to a HEAD states the length of the body, which a stream does not have.
     exposeHeadRoute: success.content !== 'text/event-stream',
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     schema: { querystring: query, ...(method === 'POST' ? { body } : {}) },

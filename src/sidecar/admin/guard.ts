@@ -106,7 +106,7 @@ function refuseForeign(headers: IncomingHttpHeaders): void {
   }
 }
 
-/** Login, logout and state of the login. */
+/** The path of a login (POST) and of its state (GET). */
 export const LOGIN = '/console/login'
 
 /** Whether `path` belongs to the console: files without a secret, and the routes of a login. */

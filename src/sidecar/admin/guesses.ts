@@ -19,7 +19,7 @@ interface Rate {
   refill: number
 }
 
-/** A token bucket. */
+/** A rate limit: a bucket of tokens that refills. */
 class Bucket {
   readonly #rate: Rate
   #left: number

@@ -113,7 +113,7 @@ interface Connection {
   peer: string
   /** Requests under way: begun and not completely answered. */
   requests: Map<ServerResponse, IncomingMessage>
-  /** Number in the order of events: when its last request was answered, or when it opened. */
+  /** The number of its last event: its last request was answered, or it opened. A lower number is longer ago. */
   since: number
   wasAnswered: boolean
 }
@@ -307,7 +307,7 @@ export class DirectRequest extends IncomingMessage {
     return true
   }
 
-  /** It never pauses. */
+  /** Node resumes a stream that paused; this request never pauses. */
   override resume(): this {
     return this
   }

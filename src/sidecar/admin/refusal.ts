@@ -7,7 +7,7 @@ import { LOGIN } from './guard.ts'
 import { BodyRefused, hasBody, STEADY } from './listener.ts'
 import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 
-/** Answers a request that failed with the problem details of its error. */
+/** When a request failed, answers it with the problem details of the error. */
 export type Refuse = (error: unknown, request: IncomingMessage, response: ServerResponse) => void
 
 export function createRefuse(log: Log): Refuse {

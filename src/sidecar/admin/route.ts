@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject } from 'typebox'
 import { asked, type Component } from './component.ts'
 
-/** A body that only its type describes. */
+/** The content type of an answer that is text, not JSON. */
 export type TextType = 'text/plain' | 'text/event-stream'
 
 interface Definition<Query extends TObject, Body extends TObject> {
@@ -19,7 +19,7 @@ interface Definition<Query extends TObject, Body extends TObject> {
   problems?: readonly number[]
 }
 
-/** A route as it is described to people; its schemas check its requests. */
+/** The description of a route, from which the OpenAPI document is made. Its schemas also check the requests. */
 export type Description = Required<Definition<TObject, TObject>>
 
 /** A request whose query and body are checked and complete. */

@@ -29,7 +29,8 @@ export interface AckBatcher {
   /** Calls `run` once, when the store accepts writes again or the sidecar stops. */
   onceAccepted(run: () => void): void
   /**
-   * Acks that could not be written are tried once more; otherwise the deliveries are repeated after a start, under their ids.
+   * Acks that could not be written are tried once more. If that fails, their deliveries are repeated after the next
+   * start, under their ids.
    */
   stop(): void
 }

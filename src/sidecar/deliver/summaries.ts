@@ -19,8 +19,8 @@ export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>>, Pi
   /** The origin of the session's trace. The `traceparent` of its metadata is known only if its summary is in memory. */
   traceOf(sessionId: string): TraceSource
   /**
-   * Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock), or
-   * `signal` ends.
+   * If the session was not read yet, waits for its first read, until the fact is two seconds old or `signal` aborts.
+   * `at`: when the fact was stored, our wall clock.
    */
   find(sessionId: string, at: number, signal: AbortSignal): Promise<SessionSummary | null>
 }

@@ -270,7 +270,10 @@ export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   tools: ReadonlySet<string>
   clock: Clock
   log: Log
-  /** When it is connected, it announces turns and sends their turn.ended frames; `heldFor`: how long frames waited here in all. */
+  /**
+   * While connected, it announces turns and sends their turn.ended frames. `heldFor`: how long frames have waited in
+   * this process in all, milliseconds.
+   */
   stream: { connected(): boolean; heldFor(): number } | null
   prefetch: Prefetch
   expectations: Expectations
@@ -285,7 +288,7 @@ export interface SessionReader {
   read(entry: HintedSession, sessionId: string, listed: Session | undefined): Promise<boolean>
   /** Reads a session of the first look. `since`: service clock; what is older makes no facts. */
   readFirst(session: Session, since: number): Promise<void>
-  /** Stores such a session as the list shows it, when it cannot be read; it is read later like any other. */
+  /** When a session of the first look cannot be read, stores it as the list shows it; it is read later like any other. */
   takeFirst(session: Session, since: number): Promise<void>
 }
 

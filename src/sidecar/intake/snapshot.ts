@@ -54,7 +54,7 @@ export interface ReadRequest {
   entry: ReadEntry
   /** The stored state when the read began. */
   before: KnownSession | null
-  /** As `since` of DiffContext: what is older than this time (service clock) makes no facts; null: everything does. */
+  /** Service clock, as `since` of DiffContext. */
   since: number | null
   streamConnected: boolean
 }

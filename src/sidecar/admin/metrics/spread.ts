@@ -1,7 +1,10 @@
 import { Histogram, type HistogramConfiguration } from 'prom-client'
 import type { LabelValues } from './label.ts'
 
-/** One series: observations by the first bound that they do not exceed, those beyond all bounds, and their sum. */
+/**
+ * One series. `counts`: observations by the first bound that they do not exceed; the last count has those beyond all
+ * bounds.
+ */
 interface Series {
   labels: Record<string, string>
   counts: number[]

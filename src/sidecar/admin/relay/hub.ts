@@ -71,7 +71,7 @@ export class Hub {
   /** Sends all frames that are published from now on to the reader, except those that it has. */
   join(reader: Reader, start: Start | null): void {
     if (!this.#readers.has(reader)) return
-    // Earlier frames are in the log that the reader has read, or before its start.
+    // The reader gets no frame of the present batch: it has read them in the log, or they are before its start.
     this.#flush()
     this.#live.set(reader, start)
   }

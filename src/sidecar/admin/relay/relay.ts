@@ -26,7 +26,6 @@ export interface Subscription {
   transient: boolean
 }
 
-/** Receives the events of the relay. */
 export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'relayEnded'>
 
 /** Serves the service's event streams from our log: any number of readers costs the service one stream. */

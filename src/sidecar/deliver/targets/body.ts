@@ -34,7 +34,7 @@ function seqText(seq: string | null): string {
   return /^(0|[1-9]\d{0,14})$/.test(seq) ? seq : JSON.stringify(seq)
 }
 
-/** The body of one callback. `at` is the time of the fact, so every attempt has the same body. */
+/** The body of one callback. Its `timestamp` is the time of the fact, the same in every attempt. */
 export function callbackText(
   fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
   data: string,

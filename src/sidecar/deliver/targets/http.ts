@@ -122,7 +122,7 @@ function readFault(fault: NetworkFault): Verdict {
   return { kind: 'retry', error: fault.message, floor: 0 }
 }
 
-/** The same facts in the same order are the same batch. */
+/** A batch that is repeated, with the same facts in the same order, has the same id. */
 function batchId(batch: readonly Outgoing[]): string {
   return `bat_${hash('sha256', batch.map(({ fact }) => fact.id).join('\n'), 'base64url').slice(0, 26)}`
 }

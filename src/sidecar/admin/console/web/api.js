@@ -5,7 +5,7 @@ const TIMEOUT = 15_000
 /** Number of answers that are kept for comparison with the next ones. */
 const KEPT = 50
 
-/** The sidecar refused a request; it wrote the message. */
+/** An error answer of the sidecar, with its message. */
 class Refused extends Error {
   constructor(status, message) {
     super(message)

@@ -17,7 +17,7 @@ export function duration(ms) {
   return `${Math.floor(ms / size)} ${unit}${rest === 0 ? '' : ` ${rest} ${next[0]}`}`
 }
 
-/** How long ago, in whole seconds at least. */
+/** How long ago, in whole seconds; at least one. */
 export function age(at, now) {
   return duration(Math.max(1000, Math.floor((now - at) / 1000) * 1000)).replace('.0 s', ' s')
 }
