@@ -7,18 +7,21 @@ import type { Session } from './resource.ts'
 import type { HeldFrames, OwnerNote } from './scope.ts'
 import type { Batch, Committed } from './store.ts'
 
-/** The reports of the parts to one another. They are called at once and never awaited; a subscriber must not throw. */
+/**
+ * What the parts of the sidecar report to one another. `Bus` calls the subscribers synchronously and awaits none of
+ * them; a subscriber must not throw.
+ */
 export interface Topics {
   /**
-   * Before hints are written. `possible`: all but those of foreign sessions; `certain`: those of sessions known to be
-   * ours.
+   * Hints came, and are not stored yet. `possible`: all but those of foreign sessions; `certain`: those of sessions
+   * that are known to be ours.
    */
   hinted(possible: readonly Hint[], certain: readonly Hint[]): void
-  /** A session was read; its reading may not be stored yet. */
+  /** A session was read; the result may not be stored yet. */
   sessionRead(session: Session): void
-  /** A reading found that the service no longer waits for these calls. */
+  /** A read found that the service no longer waits for these calls. */
   actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void
-  /** An event of the stream came that is not stored. */
+  /** The stream sent a transient event, which is never stored. */
   transient(event: TransientEvent): void
   /** The first read of the service is complete, or failed and will be tried again. */
   looked(done: boolean): void
@@ -29,7 +32,7 @@ export interface Topics {
 
   /** `held`: all frames that are held now; absent: their number has not changed. */
   ownersNoted(notes: readonly OwnerNote[], held: HeldFrames | undefined): void
-  /** `written`: the calls of the commit that are not part of a reading, new or not. */
+  /** `written`: the calls that the batch had in `newCalls`, those included that were stored before. */
   callsAdded(added: readonly AddedCall[], written: readonly Call[]): void
   hintsAdded(): void
   factsAdded(facts: readonly StoredFact[]): void
@@ -41,13 +44,13 @@ export interface Topics {
   lanesExtended(lanes: readonly LaneExtension[]): void
 }
 
-/** Has only the topics that it needs. */
+/** A subscriber implements only the topics that it needs. */
 export type Subscriber = Partial<Topics>
 
 /**
- * The only way from the commit to the other parts. When a frame is committed, the bus reports it to delivery, tools,
- * reconciler, summaries, relay and metrics, so the intake imports none of them. A lost wake costs time, never a fact:
- * each queue also reports when its next item is due.
+ * When a frame is committed, the bus reports it to delivery, tools, reconciler, summaries, relay and metrics, so the
+ * intake imports none of them. A report that is lost costs time, never a fact: each queue also knows when its next
+ * item is due.
  */
 export class Bus {
   readonly #subscribers: Subscriber[] = []
@@ -56,12 +59,14 @@ export class Bus {
     this.#subscribers.push(...subscribers)
   }
 
-  /** `call`: names a topic of the subscriber. */
+  /** `call` gets a subscriber, and calls one of its topics. */
   report(call: (to: Subscriber) => void): void {
     for (const one of this.#subscribers) call(one)
   }
 
-  /** Answers first: an agent waits for an answer, and a callback only informs. */
+  /**
+   * Function calls are reported before facts: an agent waits for the answer to a call, and a callback only informs.
+   */
   publish(committed: Committed, { owners, readings, cursor, newCalls: written = [] }: Batch): void {
     const { held, newCalls, hinted, facts, sightings, unattributed, stale, lanes } = committed
     if (owners !== undefined || held !== undefined) this.report((to) => to.ownersNoted?.(owners ?? [], held))

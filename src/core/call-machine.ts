@@ -2,11 +2,11 @@ import type { Call, CallResult } from './call.ts'
 import type { Lease } from './lease.ts'
 
 /**
- * The states of a function call, and every arrow between them. The store takes each step inside its transaction, from
- * the call as it is stored; a step that is not in the table changes nothing.
+ * When the reply to a posted answer is lost, the call is `unconfirmed`: before the answer is posted again, the
+ * sidecar reads the session. These are the stages of a function call; TRANSITIONS has every arrow between them.
  *
- * For example, an answer whose reply was lost is `unconfirmed`: before it is posted again, the sidecar reads the
- * session. The rows keep the columns of version 0.1.0, so several columns give the stage.
+ * The store takes each step inside its transaction, from the call as it is stored; a step without an arrow changes
+ * nothing. The rows still have the columns of version 0.1.0, so `stageOf` computes the stage from several of them.
  */
 export type CallStage =
   | 'received'
@@ -15,9 +15,9 @@ export type CallStage =
   | 'deferred'
   /** The result must be posted. */
   | 'finished'
-  /** It was posted, perhaps by a process that crashed, and no reply is stored. */
+  /** The result was posted, perhaps by a process that crashed, and no reply is stored. */
   | 'unconfirmed'
-  /** The service refused the output: the fixed error must be posted. */
+  /** The service refused the output: the error text that the tool is configured with must be posted. */
   | 'refused'
   | 'refused_unconfirmed'
   /** The service accepted the answer: the session's actions decide what follows. */
@@ -33,7 +33,7 @@ export type CallStage =
 /** `at`: our wall clock, milliseconds. */
 export type CallEvent =
   | { type: 'run_begun'; at: number }
-  /** After a crash. */
+  /** After a crash the tool is run again. */
   | { type: 'run_begun_again'; at: number }
   /** The run was stored but never began. */
   | { type: 'run_withdrawn' }
@@ -43,7 +43,10 @@ export type CallEvent =
   /** From then on only this result is posted. */
   | { type: 'result_fixed'; result: CallResult; error: string | null; at: number }
   | { type: 'app_answered'; result: CallResult; at: number }
-  /** The service still requires it. Refused if the app has answered meanwhile, whose answer is due at once. */
+  /**
+   * A read found that the service still waits for the app's answer. Refused if the app has answered in the meantime:
+   * that answer is due at once.
+   */
   | { type: 'app_awaited' }
   /** The request had no effect at the service. `counted`: it counts as an attempt. */
   | { type: 'post_put_off'; error: string; counted: boolean }

@@ -27,8 +27,8 @@ export interface Call {
   /** The only answer that is ever posted; stored before the first post. */
   result: CallResult | null
   /**
-   * Posts of the answer so far. After one was accepted: reads of the session, or attempts to send
-   * the message.
+   * Posts of the answer so far. After the service accepted one: reads of the session, or attempts to send the new
+   * message.
    */
   posts: number
   /** The last request had no reply: before the sidecar sends it again, it reads whether the request arrived. */

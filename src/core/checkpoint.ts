@@ -1,14 +1,19 @@
 /** The highest seq whose fact was pruned: frames up to this seq that the service replays are ignored. */
 export const PRUNED_SEQ = 'pruned_seq'
 
-/** Service clock: since when items, not the stream, are the source of the transcript; empty: not known yet. */
+/**
+ * Service clock: from this time on, the transcript is read from items, not from the stream; empty: the time is not
+ * known yet.
+ */
 export const ITEMS_SINCE = 'items_since'
 
 /**
- * Service clock: when the process started that was the first to list the sessions. The first look takes older sessions at
- * rest as known, also when a later process completes it.
+ * Service clock: the start of the first process that listed the sessions. The first read of all sessions stores those
+ * that were idle before this time without facts, even if a later process completes it.
  */
 export const FIRST_START = 'first_start'
 
-/** Our wall clock: when the first read of the service was complete. No channel could report anything before it. */
+/**
+ * Our wall clock: when the first read of all sessions was complete. No channel can have reported a change before it.
+ */
 export const FIRST_LOOK = 'first_look'

@@ -7,7 +7,7 @@ export interface StoreCounts {
   /** By handler. `oldestPending`: when the oldest undelivered fact was stored, on our wall clock. */
   deliveries: Record<string, { pending: number; dead: number; oldestPending: number | null }>
   openCalls: number
-  /** Service clock: when the oldest turn was created that is over and waits for artifacts. */
+  /** Service clock: when the oldest turn was created that has ended and still waits for its artifacts. */
   artifactsPendingSince: number | null
   /** Sessions with a pending read, including reads that we planned ourselves. */
   dirty: number

@@ -53,7 +53,7 @@ export interface LaneExtension {
   deliveries: PendingDelivery[]
 }
 
-/** The outcome of an attempt, or of deferring a lane without one. */
+/** The outcome of an attempt. Also written without an attempt, when a lane is deferred. */
 export interface Ack {
   lane: Lane
   pos: number
@@ -80,7 +80,7 @@ export interface DeliveryRecord {
   nextAt: number | null
 }
 
-/** `dlv_<place of the fact>_<number of the handler>`. */
+/** `dlv_<position of the fact>_<number of the handler>`. */
 export function deliveryId(pos: number, handlerNumber: number): string {
   return `dlv_${pos}_${handlerNumber}`
 }

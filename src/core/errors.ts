@@ -1,4 +1,7 @@
-/** Temporary errors. The last three come from a proxy in front of the service, because the service names its errors. */
+/**
+ * Temporary errors. The last three codes stand for an answer without an error code: a proxy in front of the service
+ * sent it, because the service names its errors.
+ */
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
 /** The service refused or failed a request (rule ERR-01). `status` 0 means that no answer came: see `fault`. */
@@ -41,7 +44,7 @@ export class ServiceError extends Error {
     this.unsent = details.unsent ?? false
   }
 
-  /** The same, after an attempt that had no reply. */
+  /** The same error, marked as uncertain because an earlier attempt had no reply. */
   afterSilence(): ServiceError {
     const { code, status, message, requestId, retryAfter, operation, unsent, cause } = this
     return new ServiceError({
@@ -62,7 +65,10 @@ export class ServiceError extends Error {
     return this.status === 401
   }
 
-  /** Only with the service's own code, because a proxy also answers 404 while the service is moved. */
+  /**
+   * While the service is moved, a proxy answers 404 for every resource: only a 404 with the service's own code
+   * counts.
+   */
   get notFound(): boolean {
     return this.status === 404 && this.code !== 'http_404'
   }

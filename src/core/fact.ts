@@ -82,8 +82,8 @@ function digest(text: string, length: number): string {
 }
 
 /**
- * The id of a transcript fact of the stream. It begins with the seq: new ids are added at the end of the index, and
- * people can see the order. The rest makes ids of two services with the same seq different.
+ * The id of a transcript fact of the stream. It begins with the seq, so that new ids are added at the end of the
+ * index, and people can see the order. It ends with a hash of the session, because two services may use the same seq.
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
   // Ids are used in headers and paths. The interface allows digits only; any other seq may have any characters.
@@ -92,12 +92,13 @@ export function streamFactId(seq: string, sessionId: string | null): string {
 }
 
 /**
- * The ids of stream facts with this seq: from `from`, before `to`. Only the session, which is at the end of the id, is open.
- * The interface gives each seq to one frame.
+ * The range of the ids that a stream fact with this seq can have: at least `from`, below `to`. Only the hash of the
+ * session, at the end of the id, is not known. The interface gives each seq to one frame, so the range has at most
+ * one fact.
  */
 export function streamFactIds(seq: string): { from: string; to: string } {
   const from = streamFactId(seq, null).slice(0, -TAG)
-  // The character after `_`.
+  // '`' is the character after `_`.
   return { from, to: from.slice(0, -1) + '`' }
 }
 

@@ -18,8 +18,9 @@ export interface Posting {
   /** W3C trace context. */
   traceparent?: string | undefined
   /**
-   * Asked before each attempt. A process was frozen while an answer waited for its turn, and another process owns the session
-   * now: the answer is not sent, and the error has the code `superseded`. Absent: every attempt may be sent.
+   * A process is frozen while an answer waits to be sent, and another process takes over the session: `maySend`
+   * returns false, and the answer fails with the code `superseded`. It is called before each attempt. Absent: every
+   * attempt may be sent.
    */
   maySend?: () => boolean
 }

@@ -7,12 +7,18 @@ import { crc32 } from 'node:zlib'
 export interface Shards {
   /** Whether this process works on the session. null: on what belongs to the organization. */
   owns(sessionId: string | null): boolean
-  /** Whether the stream, the sweep, the subscription and housekeeping are this process's. Once true, it stays true until `leave`. */
+  /**
+   * Whether this process is the leader, which holds the stream, the sweep, the subscription and housekeeping. Once
+   * true, it stays true until `leave`.
+   */
   readonly leads: boolean
   subscribe(subscriber: Partial<ShardTopics>): void
   /** Begins to take shards; returns when it has joined. */
   join(): Promise<void>
-  /** Before a clean stop, when the leader's work has stopped: from now on it takes no shards, and claims return nothing. */
+  /**
+   * Called before a clean stop, after the leader's work has stopped. From then on the process takes no shards, and
+   * its claims return nothing.
+   */
   leave(): Promise<void>
   /** All processes, for people; empty with SQLite. */
   replicas(): Promise<ReplicaRecord[]>
@@ -29,15 +35,21 @@ export interface StreamState {
 export interface ShardTopics {
   /** This process became the leader. */
   led(): void
-  /** This process took shards: look at every queue. */
+  /** This process took shards, whose queues may have due work. */
   gained(shards: readonly number[]): void
-  /** Shards were handed over, with no work under way: forget what is remembered of their sessions and calls. */
+  /**
+   * Shards were handed over while no work on them was under way: whatever is cached about their sessions and calls
+   * must be dropped.
+   */
   lost(shards: readonly number[]): void
-  /** Another process committed something for this one, or a look found that it wrote. */
+  /** Another process committed something that concerns this one; it announced the commit, or a poll found it. */
   woken(wake: Wake): void
-  /** A commit of this process failed for lack of an answer, and it was stored: no commit reported its facts. */
+  /**
+   * A commit of this process seemed to fail because its answer was lost, but the server had stored it: nothing
+   * reported its facts.
+   */
   missed(): void
-  /** The number of live processes changed: each has its share of the rate budget. */
+  /** The number of live processes changed; they share the rate budget. */
   population(live: number): void
 }
 

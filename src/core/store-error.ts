@@ -10,7 +10,10 @@ const MEANING = {
   lost: 'the files of the store were deleted or replaced while it was in use; nothing more is written',
 }
 
-/** The store could not write or read. Nothing was written, except where a server gave no answer to the COMMIT of a frame. */
+/**
+ * The store could not write or read. Nothing was written, with one exception: a database server may have stored a
+ * frame's commit although its answer was lost.
+ */
 export class StoreError extends Error {
   readonly kind: keyof typeof MEANING
 

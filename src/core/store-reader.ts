@@ -26,8 +26,8 @@ export interface StoreReader {
     text?: string | undefined
   }): Promise<Listed<SessionRecord>>
   /**
-   * The position of the frame with `seq`; if that frame is not stored, the position of the nearest frame before it. Frames
-   * of a session that had to be read first (`scope`) are behind frames with a higher seq.
+   * The position of the frame with `seq`; if that frame is not stored, the position of the nearest frame before it.
+   * With a scope, frames of a session that had to be read first come after frames with a higher seq.
    */
   placeOf(seq: string): Promise<{ pos: number; stored: boolean }>
   /**

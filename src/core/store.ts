@@ -10,9 +10,9 @@ import type { Shards } from './shards.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
- * All durable state. The port is asynchronous and work is claimed, so that a database of several replicas fits it too.
- * The promise of a write resolves only after the write is durable. The store's clock decides what is due: callers pass
- * and get milliseconds from now, never the time of their own clock.
+ * All durable state. Several replicas may share one database, so the port is asynchronous and work must be claimed.
+ * The promise of a write resolves only after the write is durable. The store's clock decides what is due: callers
+ * pass and get milliseconds from now, never the time of their own clock.
  */
 export interface Store {
   log: FactLog
@@ -89,9 +89,9 @@ export interface HintQueue {
    * is due.
    */
   defer(hint: ClaimedHint, after: number): Promise<void>
-  /** To call after the commit that cleared the hint, or that found a newer one. */
+  /** Called after the commit that cleared the hint, or that found a newer one. */
   release(hint: ClaimedHint): Promise<void>
-  /** Removes the request for a sweep, unless a new one came since the claim; returns the claim. */
+  /** Removes the request for a sweep, unless a new one came since the claim, and releases the claim. */
   finishSweep(hint: ClaimedHint): Promise<void>
   nextDue(): Promise<number | null>
 }
@@ -105,13 +105,16 @@ export interface LaneQueue {
   /** Pending deliveries of a lane after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
   read(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
   /**
-   * An attempt of the facts at `positions` begins. If it takes long, its begin is stored, so that it is known after a
+   * An attempt of the facts at `positions` starts. If it takes long, its start is stored, so that it is known after a
    * crash.
    */
   begin(lane: Lane, positions: readonly number[]): void
-  /** The outcome is known and is committed soon. A begin that is not stored yet need not be stored any more. */
+  /**
+   * The outcome is known and is committed soon. If the start of the attempt is not stored yet, it need not be stored
+   * any more.
+   */
   end(lane: Lane): void
-  /** The attempt ended, and nothing about it is stored. In all other cases an ack has its outcome. */
+  /** The attempt ended, and nothing about it is stored. In all other cases an ack stores its outcome. */
   drop(lane: Lane, positions: readonly number[]): void
 }
 
@@ -155,7 +158,7 @@ export interface Operator {
    * them.
    */
   retry(selection: RetrySelection): Promise<{ count: number }>
-  /** Sends past facts that one handler selects to it again, in several transactions, the oldest first. */
+  /** Makes past facts that the handler selects pending for it again, in several transactions, the oldest first. */
   replay(handler: string, from: ReplayStart): Promise<{ count: number }>
 }
 
@@ -239,7 +242,7 @@ export interface KnownSession extends SessionGlance {
   revision: number
   session: Session
   /**
-   * Service clock: turns that settled and were created up to then are older than our first start, and make no facts.
+   * Service clock. Settled turns that were created up to this time are older than our first start, and make no facts.
    */
   baseline: number
   /** Turns that are not settled, and the newest settled one. */

@@ -112,7 +112,7 @@ export function traceOf(fact: StoredFact, session: SessionSummary | null): Trace
   }
 }
 
-/** A body is parsed only if it contains the name. */
+/** A body is parsed only if it contains the name `traceparent`. */
 function carried({ family, body }: StoredFact): string | undefined {
   if (family !== 'state' || !body.includes('"traceparent"')) return undefined
   const data: unknown = JSON.parse(body)

@@ -34,7 +34,8 @@ export function readSession(value: unknown, onSkipped: OnSkipped): Session {
 }
 
 /**
- * Only a session that waits for nothing may omit the list. Otherwise a list that could not be read would look empty.
+ * Only a session that waits for nothing may omit the list. If any session could, a list that is missing by mistake
+ * would look empty.
  */
 function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Action[] {
   if (value === undefined || value === null) {
@@ -144,7 +145,7 @@ function stringsOf(value: unknown): Record<string, string> {
   )
 }
 
-/** The same for a resource from the store: null when it cannot be parsed. */
+/** Parse a resource from the store: null when it is malformed. */
 export const parseSession = (value: unknown): Session | null =>
   quietly(() => readSession(value, () => undefined))
 export const parseAction = (value: unknown): Action | null => quietly(() => readAction(value))

@@ -3,7 +3,10 @@ import type { JsonObject } from '../std/json.ts'
 import type { Health, Page, WebhookSubscription } from '../core/resource.ts'
 import { Malformed, objectIn, readable, text, type OnSkipped } from '../core/wire.ts'
 
-/** Answers of the service without a stored resource: lists, health, subscriptions, the outcome of an answer. */
+/**
+ * Answers of the service that are not stored resources: lists, health, subscriptions, and the reply to a posted
+ * answer.
+ */
 
 export function parseWebhook(value: unknown): WebhookSubscription {
   const raw = objectIn(value, 'a webhook subscription')
@@ -51,7 +54,7 @@ export function parsePage<T>(value: unknown, parse: (entry: unknown) => T, onSki
   return { data: readable(data, parse, onSkipped), hasMore, lastId }
 }
 
-/** Lists whose paging the interface does not show may come bare or without `has_more`. */
+/** Where the interface does not show how a list is paged, the service may send a bare array, or no `has_more`. */
 export function asList(value: unknown): unknown {
   if (Array.isArray(value)) return { data: value, has_more: false }
   return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value

@@ -5,7 +5,7 @@ import type { Frame } from './frame.ts'
 
 /** The service sends a ping every 15 s. After three missed pings the connection is dead. Milliseconds. */
 const SILENCE = 45_000
-/** How often the silence is checked: a timer for every chunk would cost more than the chunk. */
+/** How many times the silence is checked in this time. A timer for every chunk would cost more than the chunk. */
 const SILENCE_CHECKS = 9
 const PING = 'ping'
 /** Maximum characters of one line for the parser. The service's largest body is 16 MiB. */
@@ -19,7 +19,10 @@ const FRAME_MAX = 2 * LINE_KEPT
 export class OversizedFrame extends NetworkFault {}
 
 interface FrameListener {
-  /** @returns the `from_seq` of a frame that says that the replay stopped, null for any other: the rest of the connection is not read. */
+  /**
+   * @returns the `from_seq` of a frame that reports that the replay stopped, and after which the connection is not
+   * read any more; null for any other frame.
+   */
   onFrame: (frame: Frame) => string | null
   /** The replay stopped; the rest has to be requested from `from`. */
   onStop: (from: string) => void
@@ -32,7 +35,7 @@ interface FrameListener {
 /** The service closed the connection, or the replay stopped at its limit and the rest has to be requested. */
 export type ConnectionEnd = 'closed' | 'replay_stop'
 
-/** One connection of a stream. Its reader asks for each chunk. */
+/** One connection of a stream. Its reader requests each chunk with `next`. */
 export class StreamConnection {
   readonly #chunks: AsyncIterator<Uint8Array, unknown>
   readonly #abort: AbortController

@@ -13,6 +13,6 @@ export interface Frame {
 export type Meaning =
   | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[] }
   | { kind: 'transient'; type: string; sessionId: string | null; body: string }
-  /** The replay stopped at its limit: continue from here. */
+  /** The replay stopped at its limit: it must be continued from `fromSeq`. */
   | { kind: 'stop'; fromSeq: string }
   | { kind: 'unreadable'; reason: string; seq: string | null }

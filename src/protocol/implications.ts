@@ -2,14 +2,17 @@ import type { PersistedEvent } from '../core/event-type.ts'
 import type { HintScope } from '../core/hint.ts'
 
 /**
- * The implications of the name of a frame or webhook. After `turn.ended` the session's turns must
- * be read, 60 ms later, and the read will show the fact with the subject `turn.final/<turn id>`.
+ * What the name of a frame or webhook implies. For example, `turn.ended` implies that the session's turns must be
+ * read, 60 ms later, and that the read will show the fact with the subject `turn.final/<turn id>`.
  */
 export interface Implication {
   scope: HintScope
   /** Milliseconds that the read may wait, so that several hints cost one read. */
   delay: number
-  /** The subject of the expected fact (see Fact.subject) without its key: a turn, a call or a session, by the prefix. */
+  /**
+   * The subject of the expected fact (see Fact.subject), without the id after the `/`. The prefix decides whether
+   * that is the id of a turn, a call or a session.
+   */
   subject?: `${'turn' | 'action' | 'session'}.${string}`
 }
 
@@ -26,7 +29,7 @@ export type WebhookEvent =
 /** By the name of a persisted frame; null: no state fact follows from it. */
 export const FRAME_IMPLICATIONS = tableOf<PersistedEvent, Implication | null>({
   'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
-  // If the artifacts are final at once, the same read shows them.
+  // Artifacts may be final as soon as the turn is: then the same read shows both.
   'turn.ended': { scope: 'turns', delay: 60, subject: 'turn.final' },
   'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
   'approval.requested': { scope: 'session', delay: 0, subject: 'action.required' },
@@ -59,7 +62,7 @@ export const UNKNOWN_FRAME: Implication = { scope: 'turns', delay: 1000 }
 /** A frame that names no session may concern any: one sweep for all such frames. */
 export const FRAME_WITHOUT_SESSION: Implication = { scope: 'session', delay: 2000 }
 
-/** By the name of a webhook event. The deliveries of one change come together. */
+/** By the name of a webhook event. The delay of 100 ms joins the deliveries of one change, which come together. */
 export const WEBHOOK_IMPLICATIONS = tableOf<WebhookEvent, Implication>({
   'session.created': { scope: 'turns', delay: 100, subject: 'session.created' },
   'session.action_required': { scope: 'session', delay: 100, subject: 'session.requires_action' },

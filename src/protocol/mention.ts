@@ -27,7 +27,7 @@ function idIn(data: JsonObject, payload: JsonObject, keys: readonly string[]): s
   return null
 }
 
-/** The seq that the data of a frame names. `text`: that of the data. */
+/** The seq in the data of a frame. `text`: the JSON text of the data. */
 export function seqIn(data: JsonObject, text: string): string | null {
   return digitsAt(data, 'seq', () => text)
 }
@@ -49,8 +49,8 @@ export function stopIn(
 }
 
 /**
- * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is read from the text. No
- * other part of a frame needs this, because the text itself is stored and passed on.
+ * The digits of a member of `holder`. A number that a double cannot hold is read again from `text()`, the JSON text
+ * of `holder`. No other member of a frame needs this, because the text itself is stored and passed on.
  */
 function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => string): string | null {
   const value = holder[name]
@@ -58,7 +58,7 @@ function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => stri
   return digitsOf(inexact ? memberTexts(text(), [name])[0] : value)
 }
 
-/** A seq given as a number or as text; every digit is kept. */
+/** A seq may be a number or a text; every digit is kept. */
 function digitsOf(value: unknown): string | null {
   if (typeof value === 'string') return isWhole(value) ? value : null
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : null

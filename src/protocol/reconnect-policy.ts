@@ -3,13 +3,13 @@ import { backoff } from '../std/backoff.ts'
 import type { Clock, Random } from '../std/ports.ts'
 import { SLOT_FREED, type StreamSlot } from './slot.ts'
 
-/** The maximum delay of the next connection by the service's `retry:`, milliseconds. */
+/** The service's `retry:` delays the next connection by at most this time, milliseconds. */
 const RETRY_CAP = 60_000
-/** A connection that was open for this long counts as useful, even without data, milliseconds. */
+/** A connection that was open for this long was useful, even without data, milliseconds. */
 const OF_USE = 60_000
 const BACKOFF = { base: 1000, max: 60_000 }
 
-/** The result of a connection. */
+/** What a connection achieved. */
 export interface Brought {
   /** Whether any data was kept. */
   anything: boolean
@@ -23,7 +23,8 @@ export interface ReconnectPorts {
   /** Shared by all streams under one token. */
   slot: StreamSlot
   /**
-   * A connection of a former process may still hold a slot: so the first connection after a failure waits for it too.
+   * A connection of an earlier process may still hold a slot: until a connection succeeds, each wait is long enough
+   * for the service to free that slot.
    */
   slotInUse: boolean
 }
@@ -47,7 +48,10 @@ export class ReconnectPolicy {
     this.#floor = slotInUse ? SLOT_FREED : 0
   }
 
-  /** The service sent `retry:`. It is a minimum, because the slot of the ended connection is freed late. */
+  /**
+   * The service sent `retry:`. It is a minimum of the wait, because the service frees the slot of an ended connection
+   * late.
+   */
   retry(ms: number): void {
     this.#retry = Math.min(RETRY_CAP, Math.max(0, ms))
     this.#floor = this.#retry
@@ -58,7 +62,10 @@ export class ReconnectPolicy {
     this.#floor = this.#retry
   }
 
-  /** The service closed the connection. If it closes each one at once, a `retry:` of 0 does not shorten the wait. */
+  /**
+   * The service closed the connection. If it closes every connection at once, the waits become longer, even with a
+   * `retry:` of 0.
+   */
   closed({ anything, moved }: Brought): number {
     if (anything) this.#failures = 0
     const now = this.#clock.steady()
@@ -72,8 +79,8 @@ export class ReconnectPolicy {
   }
 
   /**
-   * The replay stopped at its limit: the rest is requested at once. A replay that stops where it
-   * began would loop for ever.
+   * The replay stopped at its limit: the rest is requested at once. A replay that made no progress waits, because the
+   * same request would stop there again.
    */
   stopped({ anything, moved }: Brought): number {
     if (anything) this.#failures = 0
@@ -99,7 +106,7 @@ export class ReconnectPolicy {
     if (this.#openedAt !== null) this.#end(this.#clock.steady(), 'broken')
   }
 
-  /** There was no connection: a step before it failed. */
+  /** A step before the connection failed, so none was opened. */
   failed(): number {
     this.#failures++
     return backoff(BACKOFF, this.#failures, this.#random, this.#floor)

@@ -10,7 +10,7 @@ export interface ConnectOptions {
   last: string | null
   /** The first seq to request; earlier ones are skipped. null: no limit. */
   first?: string | null
-  /** The cursor with which a stream without one begins; null: live frames only. */
+  /** The cursor for a connection that has no other cursor yet; null: live frames only. */
   start?: string | null
   /** Ends the connection. */
   abort: AbortController
@@ -22,9 +22,9 @@ export interface ConnectOptions {
 }
 
 /**
- * One stream over as many connections as needed. Each connection continues after the last seq that was kept. The wait
- * before it depends on the `retry:` of the service, its stream slots and the failures so far. The sidecar follows the
- * organization with it; the client uses it for the streams of its users.
+ * One stream over as many connections as it needs. Each connection continues after the last seq that was kept. The
+ * wait before it depends on the service's `retry:`, the stream slots and the failures so far. The sidecar uses it for
+ * the organization-wide stream, and the client for the streams of its users.
  */
 export class ResumableStream {
   readonly #clock: Clock
@@ -82,7 +82,7 @@ export class ResumableStream {
     this.#policy.left()
   }
 
-  /** The rest of a stopped replay is not needed, or a replay from the beginning has it. */
+  /** The rest of a stopped replay is no longer needed, or a replay from the beginning contains it. */
   forget(): void {
     this.#point.forget()
   }

@@ -1,10 +1,9 @@
 import { isBefore } from '../core/seq.ts'
 
 /**
- * The position where the next connection of a stream begins. A replay of 1,500 frames stops after
- * 200 of them and names `from_seq`. Only 150 were kept when the connection ended, so the next one
- * begins after the 150th. Where the service names an earlier seq than the last that was kept, it
- * begins there: repeated frames are recognised, missing ones are lost.
+ * A replay of 1,500 frames stops after 200 of them and names `from_seq`. Only 150 were kept when the connection
+ * ended, so the next one begins after the 150th. If the service names an earlier seq than the last that was kept, the
+ * next connection begins at the earlier one: a repeated frame is recognised, a missing one would be lost.
  */
 export class ResumePoint {
   #stoppedAt: string | null = null
@@ -22,7 +21,8 @@ export class ResumePoint {
   }
 
   /**
-   * @param last the last seq that was kept; null: none was @param first the first seq to request; null: no limit
+   * @param last the last seq that was kept; null: none was
+   * @param first the first seq to request; null: no limit
    * @returns the cursor of the next connection; null: live frames only
    */
   next(last: string | null, first: string | null = null): string | null {

@@ -18,7 +18,7 @@ export type StreamEnd = 'closed' | 'replay_stopped' | 'broken'
 export class StreamSlot {
   /** Steady milliseconds. */
   #endedAt = -Infinity
-  /** An open was refused since the service last closed a connection in order: there is no free slot. */
+  /** An open was refused, and since then the service has not closed a connection itself: there is no free slot. */
   #scarce = false
 
   /** A connection ended at `now`, on the steady clock. */

@@ -15,8 +15,8 @@ export class ByteBuffer {
   #isBorrowed = false
 
   /**
-   * `limit`: maximum in bytes. The buffer grows by doubling, up to it; with `expected` bytes it is
-   * as long from its first copy on.
+   * `limit`: maximum in bytes. The buffer doubles when it is full, up to the limit. `expected`: the size of its first
+   * copy, if the length of the body is known.
    */
   constructor(limit: number, expected = 0) {
     this.#limit = limit
@@ -27,7 +27,7 @@ export class ByteBuffer {
     return this.#length
   }
 
-  /** @throws {RangeError} when the limit is exceeded: the caller checks it before. */
+  /** @throws {RangeError} when the limit is exceeded: the caller must check the length first. */
   append(chunk: Uint8Array): void {
     if (chunk.length === 0) return
     const length = this.#length + chunk.length

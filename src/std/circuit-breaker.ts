@@ -35,7 +35,7 @@ export function createCircuitBreaker(
     refused(error) {
       logThrottled(error)
       const now = clock.steady()
-      // Other writes under way are refused too, without a further effect.
+      // Writes that were under way are refused as well. They do not make the wait longer.
       if (now >= until) until = now + backoff(WAIT, ++count, random, WAIT.base)
     },
     end() {

@@ -27,7 +27,7 @@ export class ClockOffset {
     this.#high = disagree ? high : Math.min(this.#high, high)
   }
 
-  /** How uncertain it is, milliseconds; infinite until a response has a `Date`. */
+  /** The width of the bounds, milliseconds; infinite until a response has a `Date`. */
   get open(): number {
     return this.#high - this.#low
   }

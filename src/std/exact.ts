@@ -17,8 +17,8 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
  */
 const DIGITS = { held: 15, enough: 17 }
 /**
- * The nth number that is cut out is replaced by n times this value; any number that is as large by
- * itself is cut out too.
+ * The nth number that is cut out is replaced by n times this value; any number in the text that is as large is cut
+ * out too.
  */
 const HUGE = 1e300
 
@@ -149,7 +149,7 @@ function endOfNumber(text: string, start: number): number {
   return end
 }
 
-/** Or the point among digits. */
+/** A digit, or the decimal point among digits. */
 function isDigit(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || code === 0x2e
 }
@@ -163,7 +163,7 @@ function indexOf(text: string, what: string, from: number): number {
   return at === -1 ? Infinity : at
 }
 
-/** The double that is the number; null when none is. */
+/** The double that holds the number with all its digits; null when none does. */
 function heldValue(source: string): number | null {
   const digits = significant(source)
   if (digits > DIGITS.enough) return null
@@ -184,13 +184,13 @@ function parseWithout(taken: readonly Taken[], text: string): unknown {
     for (const { value } of taken) if (value instanceof Verbatim) value.check()
     return JSON.parse(left + text.slice(from))
   } catch {
-    // The error shall name a position in the text itself.
+    // The text itself is parsed, without placeholders: the error must name a position in it.
     return JSON.parse(text)
   }
 }
 
 function putBack(document: unknown, taken: readonly Taken[]): unknown {
-  // The placeholder itself gives its index: if a key comes twice, some placeholders are missing.
+  // Each placeholder contains the index of its value: if a key comes twice, the parser dropped some placeholders.
   const original = (huge: number): unknown => taken[Math.round(huge / HUGE) - 1]?.value
   if (typeof document === 'number') return original(document)
   const holders: unknown[] = [document]
@@ -215,7 +215,10 @@ function putBack(document: unknown, taken: readonly Taken[]): unknown {
   return document
 }
 
-/** Significant digits: without leading and trailing zeros, and the exponent. One pass: a number may have millions. */
+/**
+ * The number of significant digits: leading and trailing zeros and the exponent do not count. It takes one pass,
+ * because a number may have millions of digits.
+ */
 function significant(source: string): number {
   let digits = 0
   let first = 0

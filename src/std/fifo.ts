@@ -1,9 +1,10 @@
-/** Entries taken from the front that leave gaps in the array before the others move up. */
+/** After this many entries were taken from the front, the others move up in the array. */
 const COMPACT = 256
 
 /**
- * A first-in-first-out queue. `Array.shift` moves all remaining entries, which is too slow for a lane of 10,000 facts. What
- * was taken is referred to no longer, and the array is not replaced: V8 keeps alive what a replaced array still refers to.
+ * A first-in-first-out queue. `Array.shift` moves all remaining entries, which is too slow for a lane of 10,000
+ * facts. A taken entry is overwritten, so that it can be freed. The array is never replaced, because V8 keeps alive
+ * what a replaced array still refers to.
  */
 export class Fifo<T> {
   readonly #entries: (T | undefined)[] = []

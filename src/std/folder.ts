@@ -2,8 +2,8 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Creates a folder, and those above it that are missing. Step by step: Node's `recursive` goes round for ever below a folder
- * that denies that anything can be there, as /proc does.
+ * Creates a folder, and those above it that are missing, one after the other. Node's `recursive` option would never
+ * return below /proc, where no folder can be created.
  */
 export function createFolder(folder: string, mode = 0o777): void {
   if (existsSync(folder)) return

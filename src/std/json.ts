@@ -14,7 +14,10 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Converts a value of `parseJson` to the value of JSON.parse, for a user's functions, which expect plain numbers. */
+/**
+ * Converts a value of `parseJson` to the value that `JSON.parse` would return, for a user's functions, which expect
+ * plain numbers.
+ */
 export function withPlainNumbers(value: Json | undefined): Json | undefined {
   return value === undefined ? undefined : (JSON.parse(writeJson(value)) as Json)
 }

@@ -54,7 +54,8 @@ export class MemberSpans {
 
   #next(): Span | undefined {
     this.#opening.lastIndex = this.#from
-    // No string of valid JSON holds this. A key may end in it, after an escaped quote: such a member is passed on as well.
+    // No string of valid JSON contains a match. A key may end with one, as in `"a\"arguments":{`: that member is
+    // passed on as well.
     if (!this.#opening.test(this.#text)) return undefined
     const start = this.#opening.lastIndex - 1
     return { start, end: endOfNested(this.#text, start) }

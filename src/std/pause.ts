@@ -1,6 +1,6 @@
 import type { Clock } from './ports.ts'
 
-/** Waits `ms`, at most until `signal` ends: the caller checks it afterwards. */
+/** Waits `ms`, or until `signal` is aborted, which the caller checks afterwards. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {

@@ -41,7 +41,7 @@ export function createPollLoop(options: {
         again = false
         await pass()
       } while (again && running)
-      // Work that continues after the stop finds the store closed.
+      // A pass may end after the stop, when the store is closed.
       const due = running ? await next() : null
       if (due !== null) wait = Math.max(1, Math.min(IDLE_LOOK, due))
     } catch (error) {

@@ -15,7 +15,7 @@ export interface Clock {
   steady(): number
   /** Calls `run` once after `ms` unless cancelled. */
   after(ms: number, run: () => void): Timer
-  /** Calls `run` after the current tick. `same`: before the event loop looks at further sockets and timers. */
+  /** Calls `run` after the current tick. `same`: before the event loop handles further sockets and timers. */
   soon(run: () => void, turn?: 'same' | 'next'): void
 }
 
@@ -92,8 +92,8 @@ export interface HttpAttempt {
 export interface Http {
   exchange(request: HttpRequest): Promise<HttpReply>
   /**
-   * Like `exchange`, for thousands of requests a second: `settled` is called once, after `send` has returned, and there
-   * is no promise. What it needs of `request.body` it takes before it returns. `request.signal` is not used.
+   * Like `exchange`, for thousands of requests a second: it calls `settled` once, after `send` has returned, instead
+   * of making a promise. `request.body` may be reused as soon as `send` returns. `request.signal` is not used.
    */
   send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt
   open(request: HttpStreamRequest): Promise<HttpStream>

@@ -20,7 +20,7 @@ export function endOfString(text: string, start: number): number {
   return quote === -1 ? text.length : quote + 1
 }
 
-/** After one escaped quote more often follow, and a search for each takes as long as many single steps. */
+/** Where one quote is escaped, the next is often near, and a new `indexOf` takes as long as many single steps. */
 function quoteAfterEscape(text: string, from: number): number {
   const steps = Math.min(text.length, from + STEPS)
   let at = from

@@ -1,14 +1,17 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from './bounded-map.ts'
 
-/** What one signature needs of its key (RFC 2104): what is hashed before the message, and before the hash of both. */
+/**
+ * The two blocks that HMAC (RFC 2104) derives from a key: `inner` is hashed before the message, `outer` before the
+ * first hash.
+ */
 interface Pads {
   inner: Buffer
-  /** With room for the inner hash behind it. */
+  /** Has room for the first hash after it. */
   outer: Buffer
 }
 
-/** Bytes of a block of SHA-256, and of its hash. */
+/** Bytes of a block and of a hash of SHA-256. */
 const BLOCK = 64
 const HASH = 32
 
@@ -23,8 +26,8 @@ function padsOf(given: Buffer): Pads {
 }
 
 /**
- * The HMAC-SHA256 of what `block` has after its first block, which is overwritten. Two hashes in one go each:
- * `createHmac` makes a stream for it, which takes twice the time.
+ * The HMAC-SHA256 of the bytes of `block` after its first BLOCK bytes, which are overwritten. It makes two calls of
+ * `hash`, because `createHmac` makes a stream, which takes twice the time.
  */
 function hmac({ inner, outer }: Pads, block: Buffer, encoding: 'hex' | 'base64'): string {
   block.set(inner)
@@ -32,7 +35,7 @@ function hmac({ inner, outer }: Pads, block: Buffer, encoding: 'hex' | 'base64')
   return hash('sha256', outer, encoding)
 }
 
-/** Pads of the service's secrets; those in use are few. */
+/** The service has few secrets in use. */
 const PADS_KEPT = 64
 const servicePads = new BoundedMap<string, Pads>(PADS_KEPT)
 
@@ -48,7 +51,7 @@ function servicePadsOf(secret: string): Pads {
 /** A webhook has some hundred bytes; a longer one gets a buffer of its own. */
 const webhook = Buffer.allocUnsafeSlow(4 * 1024)
 
-/** `<timestamp>.<raw body>`, after room for one block. */
+/** `<timestamp>.<raw body>`, after BLOCK free bytes. */
 function serviceMessage(timestamp: string, body: Uint8Array | string): Buffer {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const bodyAt = BLOCK + timestamp.length + 1
@@ -111,20 +114,20 @@ export function callbackKey(secret: string): Buffer {
 }
 
 /**
- * The secrets of one owner, the newest first, as they are now: a file is rotated, or the service gives a new one, while they
- * are in use. Then the whole array is replaced.
+ * The secrets of one owner, the newest first. They may change while they are in use: a file is rotated, or the
+ * service issues a new one. Then the whole array is replaced.
  */
 export interface Secrets {
   current: readonly string[]
 }
 
-/** Where callbacks are encoded; a longer one gets a buffer of its own. */
+/** Callbacks are encoded in this buffer; a longer one gets a buffer of its own. */
 const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** A body with the headers that say who sends it. */
+/** A body, and the headers that prove its sender. */
 export interface Signed {
   headers: Record<string, string>
-  /** Until the next body is signed, by whatever signer. */
+  /** Valid until any signer signs the next body. */
   body: Buffer
 }
 
@@ -143,7 +146,7 @@ export class Signer {
     this.#secrets = secrets
   }
 
-  /** `now`: wall clock milliseconds. `id`: of ASCII. */
+  /** `now`: wall clock milliseconds. `id`: ASCII only. */
   sign(id: string, now: number, text: string): Signed {
     const second = Math.floor(now / 1000)
     if (second !== this.#second) {

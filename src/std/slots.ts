@@ -18,7 +18,7 @@ export class Slots {
     while (this.#waiting.size > 0 && this.take()) this.free()
   }
 
-  /** Number of slots that are taken, and of callers that wait. */
+  /** The number of taken slots and waiting callers together. */
   get wanted(): number {
     return this.#taken + this.#waiting.size
   }

@@ -8,7 +8,10 @@ const COLON = 0x3a
 /** Milliseconds that an idle connection is kept if its server does not say how long, and at most if it does. */
 const KEPT = 4000
 const KEPT_MAX = 600_000
-/** A connection is used until this time before the end that its server announced. A later request could be lost. */
+/**
+ * A connection is not used during this time before the end that its server announced, because a request could be
+ * lost.
+ */
 const KEPT_MARGIN = 2000
 
 /**
@@ -29,7 +32,7 @@ export class AnswerParser {
   #state: State = 'complete'
   /** An incomplete head, or an incomplete line of a chunked body. */
   #rest = ''
-  /** The last characters of a head in `#rest`, because the end of a head may be cut. */
+  /** The last characters of a head in `#rest`: the mark of its end may be cut. */
   #tail = ''
   /** Bytes of interim answers and empty lines before the answer itself. */
   #interim = 0
@@ -51,7 +54,7 @@ export class AnswerParser {
     this.#maxHead = maxHead
   }
 
-  /** A whole answer begins with the next byte. Its body is passed on as parts of the given chunks, and is not kept. */
+  /** A whole answer begins with the next byte. Pieces of its body are passed on as they come, and are not kept. */
   expectStream(passOn: (piece: Buffer) => void): void {
     this.expect(0)
     this.#passOn = passOn
@@ -165,7 +168,7 @@ export class AnswerParser {
     return chunk.length
   }
 
-  /** A server may send 103 without end. */
+  /** A server may send interim answers (status 103) for ever. */
   #countInterim(bytes: number): void {
     this.#interim += bytes
     if (this.#interim > this.#maxHead) throw unreadable('its interim answers are too long')
@@ -207,7 +210,7 @@ export class AnswerParser {
     return end
   }
 
-  /** A body in one piece is decoded in place; pieces are copied. */
+  /** A body that comes in one piece is decoded in place; several pieces are copied. */
   #keep(chunk: Buffer, from: number, to: number): void {
     if (this.#passOn !== null) return this.#passOn(chunk.subarray(from, to))
     const kept = this.#body?.length ?? 0
@@ -264,7 +267,7 @@ export class AnswerParser {
   }
 }
 
-/** Where the body of an answer ends, and whether its connection is kept. */
+/** How the end of an answer's body is found, and how long its connection is kept. */
 class Framing {
   chunked = false
   /** null: until the connection ends. */
@@ -318,13 +321,13 @@ class Framing {
     }
   }
 
-  /** To call after all headers. `modern`: HTTP/1.1, which keeps a connection unless the answer says otherwise. */
+  /** Called after all headers. `modern`: HTTP/1.1, which keeps a connection unless the answer says otherwise. */
   decide(status: number, modern: boolean): void {
     const encoding = this.#encoding
     if (encoding !== null && this.length !== null) throw unreadable('it has a length and a transfer encoding')
     const kept = modern ? !has(this.#connection, 'close') : has(this.#connection, 'keep-alive')
     const bodiless = status < 200 || status === 204 || status === 304
-    // A body in spite of that would be read as the next answer.
+    // If such an answer announces a body, the body could be read as the next answer.
     const violated = bodiless && (encoding !== null || (this.length ?? 0) > 0)
     if (bodiless) this.length = 0
     else this.chunked = encoding !== null && /(?:^|,)[\t ]*chunked[\t ]*$/i.test(encoding)

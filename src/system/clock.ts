@@ -10,8 +10,8 @@ export function systemClock(): Clock {
     now: () => Date.now(),
     steady: () => timeOrigin + performance.now(),
     after,
-    // After everything that this turn of the event loop begins. Otherwise the request of a prefetch is written only
-    // after the commit of its hint.
+    // After everything that this pass of the event loop starts. Otherwise the request of a prefetch would be written
+    // only after the commit of its hint.
     soon: (run, turn) => (turn === 'same' ? process.nextTick(run) : process.nextTick(setImmediate, run)),
   }
 }

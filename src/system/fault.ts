@@ -1,6 +1,9 @@
 import { codeOf, messageOf, NetworkFault, type NetworkFaultKind } from '../std/errors.ts'
 
-/** The stage of an exchange: no byte of the request was sent; some bytes were; at least one byte of the answer came. */
+/**
+ * How far an exchange came: no byte of the request was sent; some bytes were sent; at least one byte of the answer
+ * came.
+ */
 export type Stage = 'connecting' | 'sent' | 'answering'
 
 /** The kind of a failure at each stage, unless its code is more specific. */
@@ -21,7 +24,7 @@ export function networkFault(error: unknown, stage: Stage): NetworkFault {
   return new NetworkFault(kind, kind === 'unreadable' ? reason : message, error)
 }
 
-/** A connection whose peer stops acknowledging ends with ETIMEDOUT. */
+/** If the peer stops acknowledging, the connection ends with ETIMEDOUT. */
 function kindOf(code: string, stage: Stage): NetworkFaultKind {
   if (code === 'ERR_INVALID_URL') return 'other'
   return stage !== 'connecting' && code === 'ETIMEDOUT' ? 'timeout' : AT_STAGE[stage]

@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { hash } from 'node:crypto'
 
-/** The system's words for one process, from its start to its end. */
+/** What the system reports about a process that stays the same from its start to its end. */
 interface Identity {
   /** The boot of the machine, the namespace of process ids, and the addresses of the machine. */
   machine: string
@@ -11,15 +11,15 @@ interface Identity {
   started: string
 }
 
-/** Names this process as no other is named, on this machine or another one. null: the system does not say enough. */
+/** A name that no other process has, on this machine or another one. null: the system does not report enough. */
 export function identifyProcess(): string | null {
   const own = ownIdentity()
   return own === null ? null : [own.machine, own.pid, own.started].join('/')
 }
 
 /**
- * A sidecar was killed and starts again: the process that `identity` names is certainly gone. false: it lives, it ran on
- * another machine or in another container, or nothing is known.
+ * A sidecar was killed and starts again: true if the process that `identity` names certainly does not live any more.
+ * false: it lives, it ran on another machine or in another container, or nothing is known.
  */
 export function isGone(identity: string): boolean {
   const own = ownIdentity()
@@ -38,7 +38,8 @@ export function isGone(identity: string): boolean {
 function ownIdentity(): Identity | null {
   const started = startOf(process.pid)
   try {
-    // After `unshare --pid`, /proc may still show the numbers of the namespace outside: its start is another process's.
+    // After `unshare --pid`, /proc may still show the process ids of the outer namespace: our id is another process
+    // there.
     if (readlinkSync('/proc/self') !== String(process.pid)) return null
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     const namespace = readlinkSync('/proc/self/ns/pid')

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { Random } from '../std/ports.ts'
 
-/** The system call costs as much for a few bytes as for a page. */
+/** Bytes of one system call, which costs as much for a few bytes as for a page. */
 const POOL = 4096
 
 /**

@@ -17,13 +17,16 @@ type Settled = (outcome: HttpReply | NetworkFault) => void
 
 /** Addresses of one pool whose parsed parts are cached. */
 const TARGETS_KEPT = 1024
-/** Exchanges that wait for a connection of one origin. Only a caller without a limit of its own reaches this one. */
+/**
+ * Exchanges that wait for a connection of one origin. Callers have lower limits of their own; this one protects from
+ * a caller without any.
+ */
 const WAITING_MAX = 10_000
 /** Bytes of one read of a connection. Most answers have less than 300. */
 const READ = 16 * 1024
 /** Requests up to this size share one buffer, bytes. */
 const SHARED = 64 * 1024
-/** Milliseconds of idleness after which a connection is checked before it is used again. */
+/** A connection that was idle for longer is checked before it is used again, milliseconds. */
 const DOUBTED = 1000
 /** The longest wait of Node's timers, milliseconds. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1
@@ -98,7 +101,7 @@ export class Sender {
     this.#timer = setTimeout(sweep, Math.max(1, Math.ceil(at - performance.now())), this)
   }
 
-  /** Ends exchanges and connections that are late. */
+  /** Ends exchanges that are past their deadline, and connections that were idle or opening for too long. */
   sweep(): void {
     this.#wakeAt = Infinity
     const now = performance.now()
@@ -163,7 +166,7 @@ class Exchange implements HttpAttempt {
   /** The whole request, while it waits for a connection. */
   bytes: Buffer | null = null
   stage: Stage = 'connecting'
-  /** Gives up the exchange if it ends early: its connection, or the origin in whose queue it waits. */
+  /** Where the exchange must be removed if it ends early: its connection, or the origin in whose queue it waits. */
   holder: { abandon(exchange: Exchange): void } | null = null
 
   constructor(maxBody: number, deadline: number, settled: Settled) {
@@ -214,7 +217,7 @@ class Origin {
   readonly #limit: number
   readonly #fresh: boolean
   readonly #connections = new Set<Connection>()
-  /** The connection that was used last is used first. */
+  /** The connection that was used last is used first, so that surplus connections stay idle and are closed. */
   readonly #idle: Connection[] = []
   readonly #waiting = new Set<Exchange>()
   /** The TLS session that a new connection can resume. */
@@ -243,7 +246,7 @@ class Origin {
     this.wait(exchange, now)
   }
 
-  /** For an exchange with its own copy of its bytes. */
+  /** Adds an exchange that has its own copy of its bytes to the queue. */
   wait(exchange: Exchange, now: number): void {
     exchange.holder = this
     this.#waiting.add(exchange)
@@ -285,7 +288,7 @@ class Origin {
     this.#connect(performance.now())
   }
 
-  /** @returns the next time at which something is late. */
+  /** @returns the time at which the next deadline ends. */
   sweep(now: number): number {
     let next = Infinity
     for (const exchange of this.#waiting) {
@@ -368,7 +371,10 @@ class Connection {
     else exchange.bytes ??= Buffer.from(bytes)
   }
 
-  /** A server may close a connection after one answer, or while it is idle, without announcing it. */
+  /**
+   * A server may close a connection after its first answer, or while it is idle, without announcing it. One pass of
+   * the event loop shows whether it did.
+   */
   #look(): void {
     this.#state = 'looked at'
     setImmediate(() => {
@@ -386,7 +392,7 @@ class Connection {
   #write(exchange: Exchange, bytes: Buffer): void {
     exchange.stage = 'sent'
     this.#parser.expect(exchange.maxBody)
-    // TLS encrypts after this call.
+    // TLS encrypts after `write` returns, when the shared buffer may be in use again.
     const whole = exchange.bytes ?? (this.#origin.address.secure ? Buffer.from(bytes) : bytes)
     exchange.bytes = null
     this.#socket.write(whole)
@@ -396,7 +402,7 @@ class Connection {
 
   #read(chunk: Buffer): void {
     const exchange = this.#exchange
-    // Bytes that no request explains.
+    // The server sent bytes that answer no request.
     if (exchange === null || exchange.stage === 'connecting') return this.close()
     let used: number
     try {
@@ -416,7 +422,8 @@ class Connection {
     this.#answers++
     if (this.#answers === 1) this.#look()
     const now = performance.now()
-    // Not clean: the answer came before the end of the request, or bytes follow it.
+    // The connection cannot be used again if the answer came before the whole request was sent, or if bytes follow
+    // it.
     const clean = alone && this.#socket.writableLength === 0
     this.#origin.release(this, clean ? keptFor : 0, now)
     exchange.settle(reply)
@@ -439,7 +446,7 @@ class Connection {
     exchange.settle(networkFault(this.#error ?? new Error('other side closed'), exchange.stage))
   }
 
-  /** The caller or the deadline ended the exchange. Only closing the connection stops the peer. */
+  /** The caller ended the exchange, or its time is over. The peer only stops when the connection is closed. */
   abandon(): void {
     this.#exchange = null
     this.close()
@@ -455,7 +462,7 @@ class Connection {
     this.#socket.destroy()
   }
 
-  /** @returns the next time at which this connection or its exchange is late. */
+  /** @returns the time at which the next deadline of this connection or its exchange ends. */
   sweep(now: number): number {
     const exchange = this.#exchange
     if (exchange !== null && exchange.deadline <= now) exchange.end(exchange.timeout)
@@ -470,7 +477,8 @@ class Connection {
 }
 
 /**
- * `onread`: absent for a socket that is read as a stream. `resumable`: holds the TLS session of the last connection.
+ * `onread`: absent for a socket that is read as a stream. `resumable`: its TLS session is resumed, and replaced by
+ * the one of this connection.
  */
 export function connect(
   { host, port, secure }: Address,

@@ -9,8 +9,8 @@ const LONGEST = 2 ** 31 - 1
 
 /**
  * Opens one GET with an endless answer. It has a connection of its own, which closes when the body ends, when the
- * reader stops reading, or with the signal. Back-pressure reaches the peer: unread data is not received. `open`: the
- * functions that end open streams. @throws {NetworkFault}
+ * reader stops reading, or with the signal. A slow reader slows the peer down: unread data is not received. `open`:
+ * the functions that end open streams. @throws {NetworkFault}
  */
 export async function openStream(
   { url, headers, timeout, signal }: HttpStreamRequest,
@@ -19,7 +19,7 @@ export async function openStream(
 ): Promise<HttpStream> {
   if (signal.aborted) throw new NetworkFault('aborted', 'aborted by the caller')
   const { socket, bytes, secure } = begin(url, headers)
-  // A break in the body is a reset connection, not an unreadable answer.
+  // If the body breaks off, the fault is a reset connection, not an unreadable answer.
   let stage: Stage = 'connecting'
   let cut: NetworkFault | null = null
   const close = (fault: NetworkFault | null): void => {
@@ -63,7 +63,7 @@ export async function openStream(
   while (!parser.headed) await readOn()
   clearTimeout(answering)
   const done = { done: true, value: undefined } as const
-  // A generator that never started would skip its `finally`, and the connection would stay open.
+  // A generator that is never started skips its `finally`, and the connection would stay open.
   const reader: AsyncIterator<Uint8Array, undefined> = {
     async next() {
       while (pieces.length === 0 && !parser.complete) await readOn()
