@@ -10,9 +10,9 @@ import type { Transport } from './transport.ts'
 
 export interface Artifacts {
   list(sessionId: string, query?: PageQuery, options?: CallOptions): List<Artifact>
-  /** The bytes of one. */
+  /** The bytes of one artifact. */
   download(sessionId: string, artifactId: string, options?: CallOptions): Promise<Download>
-  /** All of them, as a tar archive. */
+  /** All artifacts, as a tar archive. */
   archive(sessionId: string, options?: CallOptions): Promise<Download>
   delete(sessionId: string, artifactId: string, options?: CallOptions): Promise<void>
 }

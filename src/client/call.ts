@@ -20,9 +20,11 @@ export interface Request {
   query?: Readonly<Record<string, string | number | undefined>>
   /** Created when the request is sent: a route that has moved may need another path. */
   body?: () => unknown
-  /** For creations and actions: a value is generated if none is given. */
+  /**
+   * The request creates something or has an effect: its idempotency value, which is generated if the app gives none.
+   */
   act?: ActOptions | undefined | true
-  /** The operation is idempotent. */
+  /** The operation is idempotent, so it may be sent again. */
   repeatable?: true
   onRepeat?: () => void
   /** Bytes of the body. */

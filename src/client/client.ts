@@ -25,7 +25,7 @@ import { webhooksOf, type Webhooks } from './webhooks.ts'
 export interface ClientOptions {
   /** The service's base address, without `/v1`. */
   baseUrl: string
-  /** An access token, or a function that returns the present one; called before every request. */
+  /** An access token, or a function that returns the current one; the function is called before every request. */
   token: Token
   /** Paths and words that discovery cannot find, or finds wrongly. */
   routes?: WholeOverrides
@@ -35,9 +35,9 @@ export interface ClientOptions {
   attemptTimeout?: number
   /** Requests under way at once, not counting streams and downloads. Default 8. */
   maxInFlight?: number
-  /** Replaces HTTP over undici; then `close` does not close it. */
+  /** Replaces the client's own HTTP. `close` does not close it. */
   http?: Http
-  /** Replaces the machine's. */
+  /** Replaces the clock of the machine. */
   clock?: Clock
   random?: Random
   /** Receives reports of retries and refusals. Default: none. */
@@ -71,7 +71,7 @@ export interface Client extends AsyncDisposable {
   health(options?: CallOptions): Promise<Health>
   /** The routes of the service's own description; read once, with the first call. */
   discover(options?: CallOptions): Promise<WholeDiscovery>
-  /** The rest of each rate bucket that the service reported. */
+  /** How many requests each rate bucket has left, as the service last reported. */
   budget(): Record<string, number>
   /** Ends all work under way, including streams and downloads, and closes every connection. */
   close(): Promise<void>

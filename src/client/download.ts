@@ -60,7 +60,7 @@ export async function download(
         await iterator.return?.()
       },
     },
-    // Nothing is read before the reader asks for it.
+    // Nothing is read until the reader requests it.
     { highWaterMark: 0 },
   )
   return {
@@ -70,7 +70,7 @@ export async function download(
   }
 }
 
-/** The cause of the end of a body: the caller's signal, the client's end, or the network. */
+/** Why a body ended early: the caller's signal, the close of the client, or the network. */
 export function broken(error: unknown, signal: AbortSignal): ServiceError {
   if (error instanceof ServiceError) return error
   if (signal.aborted && !(signal.reason instanceof NetworkFault)) return ended(signal)

@@ -59,7 +59,7 @@ export interface StreamEvent<Name extends string = string> {
   raw: string
 }
 
-/** The required fields of each payload type. */
+/** The fields that the interface requires in each payload. */
 const STATED: { readonly [Name in EventName]?: Readonly<Record<string, 'string' | 'boolean'>> } = {
   'agent.message': { text: 'string' },
   'agent.text': { delta: 'string' },

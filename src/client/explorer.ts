@@ -6,9 +6,9 @@ import { readJson } from '../std/depth.ts'
 import type { Requester } from './transport/requester.ts'
 import type { NoRoute, Route } from './discovery/route.ts'
 
-/** Milliseconds between reads of the document after a known route disappeared. */
+/** A route disappeared although a document is known: milliseconds between two reads of the document. */
 const AGAIN_AFTER = 60_000
-/** Milliseconds between reads of the document while none was read. */
+/** No document was read yet: milliseconds between two attempts. */
 const RETRY_AFTER = 5000
 const DOCUMENT = '/v1/openapi.json'
 
@@ -29,7 +29,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     requester: Pick<Requester, 'send'>
     clock: Clock
     log: Log
-    /** Reads a document, or null for none, with the overrides in force. */
+    /** Finds the routes in a document, or without one (null), with the configured overrides. */
     discover: (document: unknown) => Found
   }) {
     this.#requester = options.requester
@@ -75,7 +75,10 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     }
   }
 
-  /** A 404 with a code of the service can mean the resource, not the route, unless the path came from a document. */
+  /**
+   * A 404 with the service's code `not_found` usually means the resource. It may mean the route only if the path is
+   * known from a document alone.
+   */
   async #movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
     const unexpected =
       error.status === 405 ||
@@ -85,7 +88,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return now.found && (now.path !== route.path || now.method !== route.method) ? now : null
   }
 
-  /** The interface does not name its path. */
+  /** Whether the path came from a document, and the interface does not name it. */
   #fromDocumentAlone(operation: Name, route: Route): boolean {
     return route.how === 'document' && !this.#undocumented.routes[operation].found
   }

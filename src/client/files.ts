@@ -30,7 +30,7 @@ export interface Files {
 
 /** Milliseconds between attempts while the workspace starts. */
 const COMING_UP = { first: 100, most: 2000 }
-/** Bytes of the answer with a file: a file that is no text comes whole, as base64. */
+/** The most bytes of an answer with a file: a file that is not text comes as a whole, in base64. */
 const CONTENT_MAX = 64 * 1024 * 1024
 
 const readWritten: Reader<WrittenFile[]> = (value) =>

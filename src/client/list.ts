@@ -9,7 +9,8 @@ import type { Request } from './call.ts'
 import type { Transport } from './transport.ts'
 
 /**
- * Entries of a list, read page by page when needed; leaving the loop stops the paging. Every loop begins at the start.
+ * The entries of a list. Pages are read when they are needed; leaving the loop stops the paging. Every loop begins at
+ * the start.
  */
 export interface List<T> extends AsyncIterable<T> {
   /** One page, as requested. Pass `lastId` as `after` for the next. */
@@ -32,7 +33,7 @@ export function listOf<T>(transport: Transport, asked: Asked<T>, options: CallOp
     parsePage(
       asList(value),
       (entry) => read(entry, what),
-      // The caller would not notice an omitted entry, so an unreadable entry is an error.
+      // An unreadable entry is an error, because the caller would not notice that it is missing.
       (fault: Malformed) => {
         throw fault
       },

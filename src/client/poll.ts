@@ -3,7 +3,7 @@ import type { Operation } from './call.ts'
 import { sleep } from './transport/requester.ts'
 import type { Transport } from './transport.ts'
 
-/** Each wait is this many times the previous one, and at most so many times the first. */
+/** Each wait is SLOWER times the previous one, and at most SLOWEST times the first. */
 const SLOWER = 1.5
 const SLOWEST = 10
 /** Polling ends when the service has been unreachable for this long, milliseconds. */
@@ -13,7 +13,8 @@ const OUTAGE = 300_000
 export const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 /**
- * Calls `look` repeatedly until it finds something. `hurry` shortens the waits to the first one again.
+ * Calls `look` repeatedly until it finds something. `look` may call `hurry`: then the waits begin again with the
+ * first.
  * @param interval milliseconds of the first wait
  * @throws {ServiceError} when a later attempt cannot succeed, or when the error lasts too long.
  */
@@ -41,7 +42,7 @@ export async function poll<T>(
   }
 }
 
-/** Errors without an answer that would come again with every attempt. */
+/** Errors with status 0 that every further attempt would have, too. */
 export const FINAL: ReadonlySet<string> = new Set([
   'aborted',
   'stopped',

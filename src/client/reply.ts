@@ -4,7 +4,7 @@ import { flag, id, object } from './shape.ts'
 import type { Open } from '../std/open.ts'
 import type { Fields, Reader } from './shape.ts'
 
-/** Answers whose fields the interface shows in part: known fields are read, the rest is passed on. */
+/** The interface shows these answers in part: the known fields are read, the others are passed on. */
 
 export interface Receipt extends Fields {
   /** True when a turn runs and the message waits behind it. */
@@ -31,7 +31,7 @@ export interface AnswerReceipt extends Fields {
   outcome: Open<'not_delivered'> | null
 }
 
-/** The answer was accepted: an empty reply must not look like a failure. */
+/** The service accepted the answer: an empty reply to it must not look like a failure. */
 export const readAnswerReceipt: Reader<AnswerReceipt> = (value) => {
   const given = fieldsOf(value)
   return { ...given, outcome: stringOf(given['outcome']) }

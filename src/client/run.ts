@@ -29,7 +29,7 @@ export interface RunOptions extends WaitOptions {
 
 const ERROR = 'The tool could not complete this request.'
 const INTERVAL = 500
-/** Items that are searched for the reason of a run that did not start. */
+/** When a run did not start, this many items are searched for the reason. */
 const ITEMS = 20
 
 interface Parts {
@@ -73,7 +73,8 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
       // No message was sent after ours, so the newest turn is its turn.
       if (fresh.length >= expected) return fresh[0] ?? null
       if (session.status !== 'failed' || fresh.length > 0) return null
-      // This may still be the failure of an earlier turn. A run that could not start leaves an item with the reason.
+      // The session may still be failed from an earlier turn. A run that could not start leaves an item with the
+      // reason.
       const { data } = await items.list(sessionId, { limit: ITEMS }, { signal }).page()
       const reason = newerThan(lastItem?.id, data).find(({ detail }) => detail.event === 'agent.error')
       if (reason !== undefined) throw notStarted(reason.content)
@@ -85,7 +86,10 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
 
 type HostFunction = NonNullable<RunOptions['functions']>[string]
 
-/** Runs each function once, for any outcome of the answer. The answer may be sent several times, under one key. */
+/**
+ * Runs the function of each call only once, whatever becomes of its answer. The answer may be sent several times,
+ * with one key.
+ */
 class Answerer {
   readonly #parts: Parts
   readonly #functions: NonNullable<RunOptions['functions']>

@@ -52,13 +52,13 @@ export interface ServiceClient extends Service {
   /** The present result. */
   discovery(): Discovery
   setToken(token: string): void
-  /** So many processes have our token, and each a part of its rate budget. */
+  /** `processes` processes use our token: this one gets an equal part of its rate budget. */
   share(processes: number): void
-  /** Calls `listener` when the service asks for a wait, which concerns all of them. */
+  /** Calls `listener` when the service asks to wait: this concerns every process with our token. */
   onRefused(listener: (refused: RefusedFor) => void): void
-  /** Another process was refused. */
+  /** Another process with our token was refused, so this one waits as well. */
   heed(refused: RefusedFor): void
-  /** The rest of each rate bucket that the service reported. */
+  /** How many requests each rate bucket has left, as the service last reported. */
   budget(): Record<string, number>
   /**
    * The service asked for a wait: no request is sent before this time, on our wall clock. null: no wait.
@@ -68,11 +68,11 @@ export interface ServiceClient extends Service {
   stop(): void
 }
 
-/** The next page may have this many times the entries of a page that was short enough. */
+/** After a page that was short enough, the next may have this many times its entries. */
 const GROWTH = 1.25
-/** A service that always has one more page would cause an endless loop. */
+/** The most pages that are read: a service that always has one more would cause an endless loop. */
 const PAGES_MAX = 100
-/** A higher `limit` is refused (rule LIM-03). */
+/** The service refuses a higher `limit` (rule LIM-03). */
 const LIMIT_MAX = 100
 
 /**
@@ -264,7 +264,7 @@ function queryOf(query: ListQuery = {}): string {
   return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 
-/** The answer was accepted: an unreadable reply must not look like a failure. */
+/** The service accepted the answer: an unreadable reply to it must not look like a failure. */
 function outcomeOf(reply: HttpReply, log: Log): string | null {
   try {
     return parseOutcome(readJson(reply.body))

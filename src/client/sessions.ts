@@ -17,13 +17,16 @@ import type { InlineFile } from './upload.ts'
 import { remove } from './remove.ts'
 
 export interface Sessions {
-  /** A 201 to a session with `input` promises that its message was accepted. Never retried at the limit of sessions. */
+  /**
+   * If the service accepts a session with `input`, it has accepted the message, too. At the limit of sessions the
+   * request fails at once.
+   */
   create(session?: NewSession, options?: ActOptions): Promise<Session>
   list(query?: SessionQuery, options?: CallOptions): List<Session>
   get(sessionId: string, options?: CallOptions): Promise<Session>
-  /** Takes effect on the turn after the running one. */
+  /** Takes effect on the turn after the one that is running. */
   update(sessionId: string, change: SessionChange, options?: CallOptions): Promise<Session>
-  /** Frees the session's slot at once. */
+  /** Also frees the session's slot, at once. */
   delete(sessionId: string, options?: CallOptions): Promise<void>
   fork(sessionId: string, options?: ActOptions): Promise<Fork>
   /** Sends a message; while a turn runs it is queued. There is no turn yet: its id comes by event, or in the turn list. */

@@ -48,7 +48,7 @@ export function orNull<T>(read: Reader<T>): Reader<T | null> {
   return (value, what) => (value === undefined || value === null ? null : read(value, what))
 }
 
-/** A list that may be omitted when it is empty. */
+/** A list, which the service may omit when it is empty. */
 export function listOf<T>(read: Reader<T>): Reader<T[]> {
   return (value, what) => {
     if (value === undefined || value === null) return []
@@ -57,7 +57,7 @@ export function listOf<T>(read: Reader<T>): Reader<T[]> {
   }
 }
 
-/** Texts by name; omitted when there are none. */
+/** Texts by name, which the service may omit when there are none. */
 export const texts: Reader<Record<string, string>> = (value, what) => {
   if (value === undefined || value === null) return {}
   return Object.fromEntries(
@@ -75,7 +75,7 @@ export function object<Spec extends Record<string, Reader<unknown>>>(spec: Spec)
   }
 }
 
-/** The same for an object that may be omitted: then each field is null or empty. */
+/** Like `object`, for an object that may be omitted: then each field is null or empty. */
 export function part<Spec extends Record<string, Reader<unknown>>>(spec: Spec): Reader<Shaped<Spec>> {
   const read = object(spec)
   return (value, what) => read(value ?? {}, what)

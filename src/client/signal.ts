@@ -1,6 +1,6 @@
 import { ended } from './transport/requester.ts'
 
-/** Aborts `other` when `signal` aborts. @returns a function that ends this. */
+/** Aborts `other` when `signal` aborts. @returns a function that removes this link. */
 export function link(signal: AbortSignal | undefined, other: AbortController): () => void {
   if (signal === undefined) return () => undefined
   const onAbort = (): void => other.abort(signal.reason)

@@ -18,7 +18,7 @@ import type { Transport } from './transport.ts'
 export interface StreamOptions extends CallOptions {
   /** The `seq` to continue after; `'0'` for everything. Without one: live events only. */
   after?: string | number
-  /** Milliseconds without a connection after which it gives up. Default 5 minutes. */
+  /** The stream fails after this many milliseconds without a connection. Default 5 minutes. */
   patience?: number
   /** Called before each wait for the next connection. */
   onReconnect?: (notice: Reconnection) => void
@@ -35,7 +35,7 @@ export interface Reconnection {
 
 /** Events in order of arrival, over as many connections as needed. It is read once; leaving the loop closes it. */
 export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable {
-  /** The last `seq` that was returned, or the first cursor; null before. */
+  /** The last `seq` that was returned; before that, the first cursor, or null. */
   readonly cursor: string | null
   close(): void
 }
@@ -93,7 +93,8 @@ class Subscription implements EventStream {
     this.#seen = after === undefined ? null : String(after)
     this.#cursor = this.#seen
     const { clock, random, slot } = transport
-    // The first connection has the time limit of one call, so it does not wait for a slot that may be free.
+    // The first connection must succeed within the time of one call: it does not wait for a slot that is probably
+    // free.
     this.#resumable = new ResumableStream({ clock, random, slot, slotInUse: false })
     this.#goodAt = clock.steady()
     this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
@@ -161,7 +162,7 @@ class Subscription implements EventStream {
     }
   }
 
-  /** Milliseconds until the next useful attempt. @throws an error that no attempt can fix. */
+  /** Milliseconds to wait before the next attempt. @throws an error that no further attempt can fix. */
   #waitAfter(error: unknown, anything = false): number {
     if (!(error instanceof ServiceError) || !error.transient || FINAL.has(error.code)) throw error
     return this.#resumable.broken(error, anything)
@@ -236,7 +237,7 @@ class Subscription implements EventStream {
     connection.stream.close()
   }
 
-  /** Whether an event is new. A transient one always is. Another one is not if a replay repeats it. */
+  /** Whether an event is new. A transient event always is; a persisted one is not when a replay sends it again. */
   #isNew({ seq }: StreamEvent): boolean {
     if (seq === null) return true
     if (this.#seen !== null && !isAfter(seq, this.#seen)) return false
@@ -245,7 +246,7 @@ class Subscription implements EventStream {
   }
 }
 
-/** A seq that is no number cannot be compared: it counts as later than any other. */
+/** A seq that is not a number cannot be compared: it counts as later than any other. */
 function isAfter(seq: string, seen: string): boolean {
   return isWhole(seq) && isWhole(seen) ? BigInt(seq) > BigInt(seen) : seq !== seen
 }

@@ -3,7 +3,8 @@ import type { Json } from '../std/json.ts'
 import { fillTemplate } from './discovery/fill.ts'
 
 /**
- * A body that discovery found, with its placeholders filled. If it was not found, `key` of `routes` can set it.
+ * A body that discovery found, with its placeholders filled. The error names `key`, which sets the body in `routes`
+ * if it was not found.
  * @throws {ServiceError} `route_unknown`
  */
 export function filled(

@@ -7,7 +7,7 @@ import type { Transport } from './transport.ts'
 
 export interface SessionToolsApi {
   get(sessionId: string, options?: CallOptions): Promise<SessionTools>
-  /** Replaces the list as a whole, and restarts the session's bridge: `files.write` waits until it is back. */
+  /** Replaces the whole list, and restarts the session's bridge: until it is back, `files.write` waits. */
   replace(
     sessionId: string,
     change: { tools: ToolInput[]; text?: TextInput },

@@ -44,7 +44,7 @@ export class Transport {
     return this.#parts.random
   }
 
-  /** Ends with the client. */
+  /** Aborted when the client is closed. */
   get stopped(): AbortSignal {
     return this.#parts.requester.stopped
   }
@@ -83,7 +83,7 @@ export class Transport {
     }
   }
 
-  /** One request and what its answer says. */
+  /** Sends one request, and parses its answer with `read`. */
   call<T>(
     name: WholeName,
     request: Request,
@@ -142,7 +142,7 @@ export class Transport {
     throw new ServiceError({ code: 'route_unknown', status: 0, message })
   }
 
-  /** Uses the present token from now on. */
+  /** Calls the token function, and uses its result for all further requests. */
   async renewToken(): Promise<void> {
     const { token, requester } = this.#parts
     if (typeof token === 'string') return

@@ -13,11 +13,11 @@ export interface Turns {
   list(sessionId: string, query?: OrderedQuery, options?: CallOptions): List<Turn>
   /** Uses the list of turns if the service has no route for a single turn. */
   get(sessionId: string, turnId: string, options?: CallOptions): Promise<Turn>
-  /** Stops a running turn; it ends with the status that the interface does not name. */
+  /** Stops a running turn. Its final status is one that the interface does not name. */
   cancel(sessionId: string, turnId: string, options?: ActOptions): Promise<void>
   /**
-   * Reads a turn repeatedly until it is settled: it ended, and its artifacts are final. The only
-   * time limit is `timeout`, if given.
+   * Reads a turn repeatedly until it is settled: it has ended, and its artifacts are final. There is no time limit
+   * unless `timeout` is given.
    */
   wait(sessionId: string, turnId: string, options?: WaitOptions): Promise<Turn>
 }

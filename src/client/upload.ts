@@ -25,13 +25,13 @@ export interface InlineFile {
   data: string
 }
 
-/** Maximum files of one request; the service does not specify its limit. */
+/** The most files of one request. The service does not specify its own limit. */
 const FILES_MAX = 50
-/** Bytes of a body around its files. */
+/** Bytes of a body without its files. */
 const AROUND = JSON.stringify({ files: [] }).length
 
 /**
- * The files in batches that each fit one request. At most one batch and one file are in memory.
+ * The files in batches, each of which fits one request. At most one batch and one further file are in memory.
  * @throws {ServiceError} `file_too_large` for a file that fits no request, `file_unreadable`.
  */
 export async function* batches(
@@ -96,7 +96,7 @@ function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Base64 is not escaped in JSON, so its length is known without writing it. */
+/** JSON does not escape base64, so its length is known before it is written. */
 function sizeOf({ type, path, data }: InlineFile): number {
   return Buffer.byteLength(JSON.stringify({ type, path, data: '' })) + data.length
 }

@@ -7,7 +7,10 @@ import type { WebhookSubscription } from './resource.ts'
 import type { Transport } from './transport.ts'
 
 export interface Webhooks {
-  /** Only this answer has the `secret`. @throws {ServiceError} `conflict` for the same address with the same events. */
+  /**
+   * Only this answer contains the `secret`. @throws {ServiceError} `conflict` for the same address with the same
+   * events.
+   */
   create(webhook: NewWebhook, options?: ActOptions): Promise<WebhookSubscription>
   list(query?: PageQuery, options?: CallOptions): List<WebhookSubscription>
   delete(webhookId: string, options?: CallOptions): Promise<void>

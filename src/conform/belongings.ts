@@ -20,7 +20,7 @@ export class Belongings {
   readonly #deployment: Deployment
   readonly #places: Places
   readonly #held = new Map<string, Sort>()
-  /** Sessions created in all, and the maximum at one time. */
+  /** The number of sessions that were created, and the most that existed at one time. */
   made = 0
   most = 0
 
@@ -64,7 +64,8 @@ export class Belongings {
   }
 
   /**
-   * Removes all noted resources, and others with the mark, because an answer may have been lost.
+   * Removes all noted resources. It also searches for others with the run's mark, because the answer to a creation
+   * may have been lost.
    * @returns the resources that could not be removed, as `session ID`.
    */
   async release(): Promise<string[]> {
@@ -81,7 +82,7 @@ export class Belongings {
   async #sweep(): Promise<void> {
     const sessions = await this.#read('/v1/sessions', { metadata: `conform:${this.mark}`, limit: '100' })
     for (const row of rowsOf(sessions)) {
-      // A deployment that does not filter would return the sessions of others.
+      // A deployment that ignores the filter would return the sessions of others.
       if (at(row, 'metadata.conform') === this.mark) this.#add('session', textAt(row, 'id'))
     }
     for (const row of rowsOf(await this.#read('/v1/webhooks', { limit: '100' }))) {

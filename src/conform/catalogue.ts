@@ -4,7 +4,7 @@ import catalogue from './catalogue.json' with { type: 'json' }
 export interface Rule {
   readonly id: string
   readonly text: string
-  /** True: the interface leaves it open, so a deployment can only be described, not be wrong. */
+  /** True: the interface leaves the detail open, so a deployment can only be described, and cannot be wrong. */
   readonly open: boolean
 }
 
@@ -42,8 +42,8 @@ function between(prefix: string, first: number, last: number): string[] {
 }
 
 /**
- * The rules of `--only`: ids, ranges and prefixes, separated by commas or blanks. @throws {Error}
- * with the invalid word.
+ * The rules of `--only`: ids, ranges and prefixes, separated by commas or spaces. @throws {Error} that names the
+ * invalid word.
  */
 export function select(text: string): Set<string> {
   const words = text.split(/[\s,]+/).filter((word) => word !== '')

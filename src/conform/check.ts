@@ -13,7 +13,7 @@ interface Needs {
 export interface Check extends Subject {
   readonly needs: Needs
   run(trial: Trial): Promise<void>
-  /** It mostly waits, so it runs beside all others from the start. */
+  /** The check mostly waits, so it is started first and runs beside all others. */
   readonly aside?: boolean
 }
 

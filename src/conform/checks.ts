@@ -22,7 +22,7 @@ import { transcript } from './rules/transcript.ts'
 import { turnChecks } from './rules/turns.ts'
 import { webhooks } from './rules/webhooks.ts'
 
-/** All checks. The long ones come first, because they determine the end of a run. */
+/** All checks. The long ones come first: a long check that started last would make the run longer. */
 export const CHECKS: readonly Check[] = [
   ...streams,
   ...discovery,

@@ -29,7 +29,7 @@ const EXCHANGE_TIMEOUT = 30_000
 /** Bytes of an answer that are read. */
 const LONGEST_ANSWER = 8 * 1024 * 1024
 /**
- * The number of waits for a rate limit or an unreachable directory, and the maximum of each,
+ * A request is refused for a rate limit or an unreachable directory: the number of waits, and the longest wait in
  * milliseconds.
  */
 const PATIENCE = 20
@@ -69,7 +69,7 @@ export class Deployment {
     if (this.signal.aborted) throw new Stuck(reasonOf(this.signal))
     const reply = await this.#send(method, path, asking, this.signal)
     if (waitOf(reply) === 0) return reply
-    // Only one request waits at a time: several would compete for the slowly refilled budget.
+    // Only one request waits at a time: several would compete for the budget, which is refilled slowly.
     const turn = this.#waiting.then(() => this.#again(reply, method, path, asking))
     this.#waiting = turn.then(nothing, nothing)
     return turn
@@ -90,8 +90,8 @@ export class Deployment {
   }
 
   /**
-   * The end of the run aborts reads; it waits for the answer of a request that may have created a
-   * resource.
+   * When the run ends, reads are aborted. A request that may have created a resource is not: its answer names what
+   * must be removed.
    */
   async #send(method: Method, path: string, asking: Asking, signal: AbortSignal | undefined): Promise<Reply> {
     const sent = this.#request(method, path, asking)
@@ -135,7 +135,7 @@ export class Deployment {
     )
   }
 
-  /** Waits, and ends early with the run. @throws {Stuck} */
+  /** Waits `ms`, or until the run ends. @throws {Stuck} when the run ends. */
   async pause(ms: number): Promise<void> {
     try {
       await sleep(ms, undefined, { signal: this.signal })

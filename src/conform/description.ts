@@ -53,13 +53,13 @@ export class Description {
     return null
   }
 
-  /** Status words of the responses described. */
+  /** The status codes of the described responses. */
   statuses(operation: Operation): string[] {
     const { responses } = operation.raw
     return isObject(responses) ? Object.keys(responses) : []
   }
 
-  /** Described response headers of the successful answers, each with its description. */
+  /** The response headers that are described for successful answers, each with its description. */
   responseHeaders(operation: Operation): Record<string, string> {
     const found: Record<string, string> = {}
     for (const response of this.#successes(operation)) {

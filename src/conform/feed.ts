@@ -9,18 +9,18 @@ import { Stuck } from './stuck.ts'
 /** One frame of an event stream. */
 export interface Frame {
   readonly event: string | undefined
-  /** The `id:` line of this very frame. */
+  /** The `id:` line of this frame itself; that of an earlier frame does not count. */
   readonly id: string | undefined
   readonly text: string
-  /** The `data:` as JSON; undefined when it is none. */
+  /** The `data:` as JSON; undefined when it is not JSON. */
   readonly data: unknown
 }
 
-/** Frames and bytes of a stream that are kept; a busy organization sends more than a run needs. */
+/** The most frames that are kept, and characters of one frame: a busy organization sends more than a run needs. */
 const FRAMES_KEPT = 20_000
 const LONGEST_FRAME = 4 * 1024 * 1024
 const OPEN_TIMEOUT = 30_000
-/** The number of waits for a free slot of the streams. */
+/** The number of attempts to open a stream while all stream slots are in use. */
 const ATTEMPTS = 6
 /** Milliseconds between two checks of the received frames. */
 const GLANCE = 10
@@ -127,7 +127,7 @@ export class Feed {
     try {
       for await (const chunk of chunks) parser.feed(decoder.decode(chunk, { stream: true }))
     } catch {
-      // Cut by us or by the deployment; the received frames stay.
+      // The stream was cut by us or by the deployment; the received frames are kept.
     } finally {
       this.ended = true
       this.#controller.abort()

@@ -49,7 +49,7 @@ export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/environment-profiles': ['limit', 'after'],
 }
 
-/** Every stream event that the interface names, by the rule that does. */
+/** Every stream event that the interface names, each with the id of its rule. */
 export const STREAM_EVENTS: readonly (readonly [string, string])[] = [
   'turn.started',
   'turn.ended',
@@ -83,7 +83,7 @@ export const STREAM_EVENTS: readonly (readonly [string, string])[] = [
 /** Events that the interface calls transient; there may be more. */
 export const TRANSIENT = ['agent.text', 'agent.thinking'] as const
 
-/** Every webhook event, by the rule that names it. */
+/** Every webhook event, each with the id of its rule. */
 export const WEBHOOK_EVENTS: readonly (readonly [string, string])[] = [
   'session.created',
   'session.action_required',

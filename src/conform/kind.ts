@@ -64,7 +64,7 @@ export function orNull(inner: Kind): Kind {
   return kind(`${inner.name} or null`, (value) => value === null || inner.fits(value))
 }
 
-/** For fields that a deployment may omit without a value. */
+/** For fields that a deployment may omit when they have no value. */
 export function ifAny(inner: Kind): Kind {
   return kind(
     `${inner.name}, null or absent`,
@@ -84,7 +84,7 @@ export function at(value: unknown, path: string): unknown {
   return found
 }
 
-/** The entries of a list, none when it is no list. */
+/** The entries of a list; none when the value is not a list. */
 export function rowsOf(list: unknown): unknown[] {
   const data = Array.isArray(list) ? (list as unknown[]) : at(list, 'data')
   return Array.isArray(data) ? (data as unknown[]) : []

@@ -20,7 +20,7 @@ export interface Places {
   readonly idempotency: string | null
   /** The query parameter that requests a snapshot before files are listed. */
   readonly snapshot: string | null
-  /** Headers with the rest of a rate budget and the bucket's name, in lower case. */
+  /** The names, in lower case, of the headers with the requests that are left and with the name of their bucket. */
   readonly budget: { readonly left: string; readonly bucket: string } | null
 }
 

@@ -8,7 +8,7 @@ export interface Delivery {
   readonly at: number
 }
 
-/** Maximum bytes of one delivery, and number of deliveries, that are kept. */
+/** The most bytes of one delivery, and the most deliveries, that are kept. */
 const LONGEST_DELIVERY = 1024 * 1024
 const DELIVERIES_KEPT = 1000
 

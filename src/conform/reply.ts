@@ -20,7 +20,7 @@ export interface Reply {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
-  /** The body as JSON; undefined when it is none. */
+  /** The body as JSON; undefined when it is not JSON. */
   readonly json: unknown
 }
 
@@ -37,10 +37,10 @@ export function requestId(reply: Reply): string | null {
   return textAt(reply.json, 'error.request_id') || (reply.headers['x-request-id'] ?? null)
 }
 
-/** Maximum characters of a body that a person can paste. */
+/** The most characters of a body in the printed command, so that a person can paste it. */
 const LONGEST_BODY = 2000
 
-/** The request as a command for a shell; the token stays a variable. */
+/** The request as a shell command; the token is the variable `$TOKEN`. */
 export function asCurl({ method, url, headers, body, authenticated }: Sent): string {
   const parts = ['curl', '-i', ...(method === 'GET' ? [] : ['-X', method]), quote(url)]
   if (authenticated) parts.push('-H', '"authorization: Bearer $TOKEN"')

@@ -26,7 +26,7 @@ export interface ConformOptions {
   write: boolean
   /** The rules to check; default all. */
   only?: ReadonlySet<string>
-  /** Checks at the same time, which need about as many sessions. */
+  /** The number of checks that run at the same time; each needs about one session. */
   parallel: number
   /** Milliseconds for the whole run without the cleanup. */
   timeout: number
@@ -122,7 +122,7 @@ function withoutFeed(error: unknown): null {
   throw error
 }
 
-/** Health is the cheapest proof that the deployment answers and accepts the token. */
+/** A read of health is the cheapest proof that the deployment answers and accepts the token. */
 async function firstAnswer(deployment: Deployment): Promise<Reply> {
   const reply = await deployment.call('GET', '/v1/health').catch((error: unknown) => {
     throw error instanceof Stuck || error instanceof NetworkFault
@@ -159,7 +159,7 @@ async function runAll(ground: Ground, options: ConformOptions): Promise<void> {
   for (const id of WATCHED) verdicts.leave(id, null, 'no answer of the run showed it')
 }
 
-/** Checks that change nothing come first, so that they do not see the resources of the others. */
+/** Checks that change nothing run before those that create resources, so that they do not see these resources. */
 async function oneAfterAnother(checks: readonly Check[], ground: Ground, parallel: number): Promise<void> {
   await sideBySide(
     checks.filter(({ needs }) => !needs.write),
@@ -173,9 +173,7 @@ async function oneAfterAnother(checks: readonly Check[], ground: Ground, paralle
   )
 }
 
-/**
- * @throws the error of a check, once the others have ended.
- */
+/** @throws the error of a check, after the other checks have ended. */
 async function sideBySide(checks: readonly Check[], ground: Ground, parallel: number): Promise<void> {
   const queue = checks.values()
   const workers = await Promise.allSettled(
@@ -193,7 +191,7 @@ function obstacleOf({ needs }: Check, write: boolean, scopes: readonly unknown[]
   return missing.length === 0 ? null : `the token lacks ${missing.join(', ')}`
 }
 
-/** Every rule of the check gets a verdict, also after an error. */
+/** Even if the check fails with an error, every one of its rules gets a verdict. */
 async function runOne(ground: Ground, check: Check): Promise<void> {
   let why = 'the check did not reach it'
   const trial = new Trial(ground, check)

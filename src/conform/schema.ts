@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../std/json.ts'
 
-/** Maximum length of a chain of references; stops at circular ones. */
+/** The most references that are followed in a chain; a circular chain stops here. */
 const DEEPEST = 12
 
 /** Reads JSON Schemas of a description and follows its references. */

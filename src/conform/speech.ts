@@ -1,8 +1,8 @@
 import type { Schemas } from './schema.ts'
 
 /**
- * The tasks for the agent, each in two forms: in plain words for a real agent, and as a line of the
- * line language for an emulator.
+ * The tasks for the agent, each in two forms: in plain words for a real agent, and as a line that the scripted agent
+ * of an emulator understands.
  */
 export const speech = {
   say: (text: string) => `Reply with one short line and do nothing else.\nsay ${text}`,
@@ -22,10 +22,7 @@ export const speech = {
   fail: () => 'End this turn as failed, if you can.\nfail on request',
 }
 
-/**
- * A body that says `text`, in the shape that the description gives to messages; null when it is
- * unknown.
- */
+/** A body that sends `text` as a message, in the shape that the description shows; null when the shape is unknown. */
 export function messageBody(schemas: Schemas, schema: unknown, text: string, steer = false): object | null {
   const variants = [schema, ...schemas.parts(schemas.resolve(schema))]
   for (const variant of variants) {

@@ -1,4 +1,4 @@
-/** A check cannot continue, with the reason; its remaining rules count as not tried. */
+/** A check cannot continue, for the reason in the message. Its rules without a verdict count as not tried. */
 export class Stuck extends Error {
   constructor(why: string) {
     super(why)

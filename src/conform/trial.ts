@@ -33,7 +33,7 @@ export interface Ground {
   readonly feed: Feed | null
 }
 
-/** The check that a trial runs: its title, and the rules that it names. */
+/** The check that a trial runs: its title, and the ids of its rules. */
 export interface Subject {
   readonly title: string
   readonly ids: readonly string[]
@@ -76,7 +76,7 @@ export class Trial {
     return reply
   }
 
-  /** The rules in `ids` hold exactly when `holds`. */
+  /** Records for the rules in `ids` whether they hold. */
   expect(ids: string, reply: Reply | null, expected: string, holds: boolean, seen?: unknown): boolean {
     for (const id of this.#own(ids)) {
       if (holds) this.ground.verdicts.hold(id, this.#check.title)
@@ -85,18 +85,18 @@ export class Trial {
     return holds
   }
 
-  /** The value at `path` of the answer is of this kind. */
+  /** Expects the value at `path` of the answer to be of this kind. */
   is(ids: string, reply: Reply, path: string, kind: Kind): boolean {
     return this.value(ids, reply, path, at(reply.json, path), kind)
   }
 
-  /** A value from inside an answer. */
+  /** Expects a value that was taken from an answer to be of this kind. */
   value(ids: string, reply: Reply | null, name: string, value: unknown, kind: Kind): boolean {
     const expected = `${name} is ${kind.name}`
     return this.expect(ids, reply, expected, kind.fits(value), `${name}: ${written(value)}`)
   }
 
-  /** Several fields of one object: path, ids, kind. */
+  /** Expects several fields of one object. Each entry of `fields` has a path, ids of rules and a kind. */
   shape(reply: Reply | null, thing: unknown, fields: readonly (readonly [string, string, Kind])[]): void {
     for (const [path, ids, kind] of fields) this.value(ids, reply, path, at(thing, path), kind)
   }
@@ -105,20 +105,20 @@ export class Trial {
     return this.expect(ids, reply, `status ${statuses.join(' or ')}`, statuses.includes(reply.status))
   }
 
-  /** The request is refused with this status and code; a null status means any. */
+  /** Expects a refusal with this status and code. Status null: any status from 400 on. */
   refused(ids: string, reply: Reply, status: number | null, code: string): boolean {
     const right = status === null ? reply.status >= 400 : reply.status === status
     return this.expect(ids, reply, `${status ?? 'a refusal'} ${code}`, right && codeOf(reply) === code)
   }
 
-  /** The refusal contains every one of `words`. */
+  /** Expects the refusal to contain every one of `words`. */
   mentions(ids: string, reply: Reply, ...words: string[]): boolean {
     const message = messageOf(reply).toLowerCase()
     const untold = words.filter((word) => !message.includes(word.toLowerCase()))
     return this.expect(ids, reply, `a message that contains ${words.join(', ')}`, untold.length === 0)
   }
 
-  /** The refusal names the nearest name, besides a list of all. */
+  /** Expects the refusal to suggest `word`, the nearest name, besides a list of all names. */
   suggests(ids: string, reply: Reply, word: string): boolean {
     const times = messageOf(reply)
       .split(/[^\w-]+/)
@@ -126,7 +126,7 @@ export class Trial {
     return this.expect(ids, reply, `a message that names ${word}, and lists the accepted names`, times >= 2)
   }
 
-  /** The behaviour of the deployment for a detail that the interface leaves open. */
+  /** Records how the deployment behaves where the interface leaves a detail open. */
   note(ids: string, text: string): void {
     for (const id of this.#own(ids)) this.ground.verdicts.describe(id, this.#check.title, text)
   }
@@ -150,7 +150,7 @@ export class Trial {
     return textAt((await this.create(body)).json, 'id')
   }
 
-  /** A body of a new session with the mark. */
+  /** The body of a new session, with the mark of the run added. */
   marked(body: JsonObject): JsonObject {
     const { belongings } = this.ground
     const metadata = isObject(body['metadata']) ? body['metadata'] : {}
@@ -161,7 +161,7 @@ export class Trial {
     return this.deployment.call('DELETE', `/v1/sessions/${sessionId}`)
   }
 
-  /** Repeats the request until `fits`; returns the last answer in any case. */
+  /** Repeats the request until `fits` accepts the answer, at most `ms`. Returns the last answer in any case. */
   async until(path: string, fits: (reply: Reply) => boolean, ms = this.ground.patience): Promise<Reply> {
     const limit = performance.now() + ms
     for (let wait = 20; ; wait = Math.min(wait * 2, 1000)) {
@@ -185,7 +185,7 @@ export class Trial {
   }
 }
 
-/** A failed removal is retried at the end of the run. */
+/** If a removal fails, it is tried again at the end of the run. */
 function later(): void {}
 
 function said(reply: Reply | null, seen: unknown): string {

@@ -1,6 +1,6 @@
 import { idsOf } from './catalogue.ts'
 
-/** Rules that no run tries, by reason. */
+/** Rules that no run can try, by reason. */
 export const UNSEEN: readonly (readonly [why: string, ids: readonly string[]])[] = (
   [
     [

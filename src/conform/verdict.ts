@@ -2,8 +2,8 @@ import { asCurl, cutTo, requestId, type Reply } from './reply.ts'
 import type { Rule } from './catalogue.ts'
 
 /**
- * The verdicts on a rule. `open` describes the behaviour of the deployment for a detail that the
- * interface leaves open.
+ * The verdict on a rule. `open`: the interface leaves the detail open, and the verdict describes how the deployment
+ * behaves.
  */
 export type State = 'holds' | 'differs' | 'open' | 'not tried'
 
@@ -33,15 +33,15 @@ interface Entry {
   difference: Difference | null
 }
 
-/** The precedence when several checks have a verdict on one rule. */
+/** Several checks may have a verdict on one rule: the one with the highest weight counts. */
 const WEIGHT: Readonly<Record<State, number>> = { differs: 3, holds: 2, open: 1, 'not tried': 0 }
 
-/** Collects the results of the checks; the first difference of a rule is final. */
+/** Collects the results of the checks. The first difference that was found for a rule is final. */
 export class Verdicts {
   readonly #entries = new Map<string, Entry>()
   readonly #token: string
 
-  /** `token` never appears in a verdict, even if the deployment sent it back. */
+  /** `token` is replaced in every verdict, even if the deployment sent it back. */
   constructor(token: string) {
     this.#token = token
   }

@@ -5,7 +5,7 @@ import type { Places } from './places.ts'
 import { codeOf, type Reply } from './reply.ts'
 import type { Verdicts } from './verdict.ts'
 
-/** The rules for every single answer. */
+/** The rules that every single answer must follow. */
 export const WATCHED = idsOf(
   'GEN-07 GEN-11 GEN-20 ERR-01..03 ERR-17 ERR-20 ERR-22 ERR-28 ERR-31 ERR-34 ERR-36 ERR-38 ERR-45 ERR-48 AUT-26 LIM-39 LIM-40 SES-22',
 )
@@ -24,7 +24,7 @@ const STATUSES: Readonly<Record<string, readonly [string, (status: number) => bo
 const BINARY = /\/(archive|content|events|openapi\.json)$/
 const TITLE = 'every answer'
 
-/** Checks one answer of any check. */
+/** Checks one answer, whichever check it belongs to. */
 export function watch(reply: Reply, verdicts: Verdicts, token: string, places: Places | null): void {
   const judge = (id: string, expected: string, holds: boolean, seen: string): void => {
     if (holds) verdicts.hold(id, TITLE)
@@ -103,7 +103,7 @@ function times(reply: Reply, judge: Judge): void {
     if (Array.isArray(value)) waiting.push(...(value as unknown[]))
     if (!isObject(value)) continue
     for (const [key, inner] of Object.entries(value)) {
-      // Parts that the client or the agent wrote have any shape.
+      // The client or the agent wrote these parts, so they may have any shape.
       if (['metadata', 'arguments', 'parameters', 'detail', 'args'].includes(key)) continue
       if (!/^(created|updated|started|completed|expires|captured)_at$/.test(key)) waiting.push(inner)
       else if (inner !== null)

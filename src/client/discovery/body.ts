@@ -22,7 +22,9 @@ const NESTED_MAX = 2
 /** Chooses the right type among those of a body. */
 type Choose = (types: string[]) => string | null
 
-/** The most certain form of a body with a plain message: a choice of types with a free string beside it. */
+/**
+ * The most certain form of a body with a plain message: a field that chooses the type, and a free string beside it.
+ */
 export function findMessage(api: OpenApi, schema: unknown, choose: Choose = plainType): Candidate | null {
   return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, choose, 0)))
 }
@@ -69,7 +71,7 @@ function messageBeside(
   return { template: { ...rest, [typeField]: type, [textField]: '{{text}}' }, score }
 }
 
-/** The type of a plain message among all; also a single other word beside `steer`. */
+/** The type of a plain message. If only `steer` and one other type exist, it is the other one, whatever its name. */
 function plainType(types: string[]): string | null {
   const plain = types.filter((type) => !NOT_PLAIN.test(type))
   const named = plain.filter((type) => PLAIN.test(type))

@@ -2,14 +2,17 @@ import { BoundedMap } from '../../std/bounded-map.ts'
 import { isObject } from '../../std/json.ts'
 import type { Json, JsonObject } from '../../std/json.ts'
 
-/** What discovery finds for a request, its path and its body, gets the request's ids and values here. */
+/** Discovery finds the path and the body of a request as templates. Here they get the request's ids and values. */
 
 /** The kinds of ids in a path. */
 export type Named = 'session' | 'turn' | 'call' | 'webhook' | 'artifact' | 'credential' | 'template' | 'agent'
 
 export type Ids = Partial<Record<Named, string>>
 
-/** In the order of the search: a path may contain several. "returns" must not match turn, nor "callback" call. */
+/**
+ * A path may contain several of these words: they are searched in this order. "returns" must not match turn, nor
+ * "callback" call.
+ */
 const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['turn', /^turns?(id)?$/],
   ['call', /^(call|action)s?(id)?$/],
@@ -21,7 +24,7 @@ const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['agent', /^agents?(id)?$/],
 ]
 
-/** The parameters of each path, kept because finding them is the slowest part of filling a path. */
+/** The parameters of each path. They are cached, because finding them is the slowest part of filling a path. */
 const known = new BoundedMap<string, (Named | null)[]>(256)
 
 /** The path with its ids, each percent-encoded. A parameter of an unknown kind gets `otherwise`. */

@@ -9,7 +9,9 @@ import { shapesOf } from './schema.ts'
 
 /** Finds the operations that only a complete client needs, and whose routes the interface does not specify. */
 
-/** The POST whose path ends in a word for stopping, for a turn or else for a session. */
+/**
+ * The POST whose path ends in `cancel`, `stop` or a similar word. One for a turn is preferred to one for a session.
+ */
 export function findCancel(api: OpenApi): Route | NoRoute {
   const stops = api.operations.filter(
     ({ method, path }) =>
@@ -22,14 +24,14 @@ export function findCancel(api: OpenApi): Route | NoRoute {
   return found(ofTurn ?? stops[0], 'POST that cancels a turn', 'cancel_path')
 }
 
-/** The DELETE of an artifact by its id: below the list, or by the name of its parameter. */
+/** The DELETE of an artifact by its id: its path is below that of the list, or has a parameter for the artifact. */
 export function findArtifactDelete(api: OpenApi, list: Route | NoRoute): Route | NoRoute {
   const deletes = deletesOf(api, 'artifact', ['session', 'artifact'])
   const below = list.found ? deletes.find(({ path }) => path.startsWith(`${list.path}/{`)) : undefined
   return found(below ?? deletes[0], 'DELETE of an artifact', 'artifact_path')
 }
 
-/** The POST whose body has a name and instructions: saves an agent. */
+/** The POST that saves an agent: its body has a name and instructions. */
 export function findAgentSave(api: OpenApi): Route | NoRoute {
   const saves = postsWith(api, ['name', 'instructions'])
   const ofAgents =
@@ -41,7 +43,7 @@ export function findAgentDelete(api: OpenApi): Route | NoRoute {
   return found(deletesOf(api, 'agent', ['agent'])[0], 'DELETE of a saved agent', 'agent_path')
 }
 
-/** The POST whose answer is an environment template, or that is below templates and accepts a name. */
+/** The POST whose answer is an environment template, or whose path ends in `templates` and whose body has a name. */
 export function findTemplateSave(api: OpenApi): Route | NoRoute {
   const saves = postsWith(api, ['name', 'tools'])
   const ofTemplates =
@@ -50,7 +52,7 @@ export function findTemplateSave(api: OpenApi): Route | NoRoute {
   return found(ofTemplates, 'POST that saves an environment template', 'save_template_path')
 }
 
-/** The operation whose answer has the number of moved sessions, else the DELETE of a model connection. */
+/** The operation whose answer has the field `sessions_moved`, else the DELETE of a model connection. */
 export function findDisconnect(api: OpenApi): Route | NoRoute {
   const counting = api.operations.find(
     (operation) =>
@@ -66,7 +68,8 @@ export function findDisconnect(api: OpenApi): Route | NoRoute {
 }
 
 /**
- * The query parameter of the file listing that requests a new snapshot: by its name or description, or the only one.
+ * The query parameter of the file list that requests a new snapshot: the one whose name or description mentions it,
+ * else the only one.
  */
 export function findSnapshotParameter(api: OpenApi): string | null {
   const listing = aboutSession(api).find(({ path }) => path.endsWith('/files'))
@@ -78,7 +81,7 @@ export function findSnapshotParameter(api: OpenApi): string | null {
   return (named ?? (own.length === 1 ? own[0] : undefined))?.name ?? null
 }
 
-/** The field of a preview's body for the port. */
+/** The field for the port in the body that publishes a preview. */
 export function findPortField(api: OpenApi): string | null {
   const publish = api.operations.find(
     ({ method, path }) => method === 'POST' && path.endsWith('/preview') && canFill(path, ['session']),

@@ -35,7 +35,7 @@ export function findAnswerRoute(api: OpenApi, overrides: RouteOverrides): Postin
   )
 }
 
-/** A message to a session: the POST below a session with a listed type and a text beside it. */
+/** The POST that sends a message to a session: its body has a field with listed types, and a text beside it. */
 export function findMessageRoute(api: OpenApi, overrides: RouteOverrides): Posting {
   const given = messageBodyOf(overrides.message_body)
   const override = overriddenRoute(api, overrides, 'message_path', 'POST', ['session'])
@@ -59,7 +59,8 @@ function surest(
   let best: { operation: Operation; candidate: Candidate; score: number } | null = null
   for (const operation of api.operations) {
     if (operation.method !== 'POST' || !canFill(operation.path, ids)) continue
-    // A message or an answer belongs to a session; in the path or, for an answer, by its call.
+    // The path of a message names its session. The path of an answer may name only the call, which belongs to a
+    // session.
     const below = parametersOf(operation.path).includes('session')
     if (!below && !ids.includes('call')) continue
     const candidate = find(api, operation.body)

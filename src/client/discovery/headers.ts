@@ -24,9 +24,9 @@ const TAKEN =
   /^(authorization|proxy-.*|cookie|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|content-.*|accept.*|last-event-id|user-agent|date|origin|via)$/i
 
 /**
- * The header parameter of POSTs for idempotency, by its name or else its description; of several
- * the one of most operations.
- * @throws {OperatorError} when the configured name is no header name.
+ * The header parameter of POSTs whose name, or else whose description, mentions idempotency. Of several, the one that
+ * most operations have.
+ * @throws {OperatorError} when the configured name is not a header name.
  */
 export function idempotencyHeaderOf(api: OpenApi, overrides: RouteOverrides): IdempotencyHeader | null {
   const configured = overrides.idempotency_header

@@ -41,7 +41,7 @@ export interface ResponseHeader {
 }
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-/** Nodes that are read in all; the whole interface with its shapes needs a few thousand. */
+/** The most nodes that are read in all; the whole interface with its shapes needs a few thousand. */
 const FUEL = 200_000
 /** Maximum length of a chain of references. */
 const HOPS_MAX = 16

@@ -1,12 +1,12 @@
 import type { Discovery, OperationName } from './discovery.ts'
 import type { RouteOverrides } from './route.ts'
 
-/** A detail that discovery searches because the interface leaves it open, and the consequence of its absence. */
+/** A detail that the interface leaves open and that discovery searches, and what does not work without it. */
 export interface DiscoveryResult {
   name: string
-  /** The result for people; null: the description has none. */
+  /** What was found, for people; null: the service's description does not have it. */
   found: string | null
-  /** The consequence of its absence. */
+  /** What does not work if it was not found. */
   without: string
   /** The key of `service.routes` that sets it; null: there is none. */
   override: keyof RouteOverrides | null

@@ -8,7 +8,7 @@ export interface Shape {
   required: Set<string>
 }
 
-/** Forms of one schema that are read, after `oneOf` and `anyOf` are expanded. */
+/** The most forms that are read of one schema, after `oneOf` and `anyOf` are expanded. */
 const SHAPES_MAX = 64
 /** Maximum nesting of schemas. */
 const DEPTH_MAX = 8
@@ -68,7 +68,9 @@ function combined(api: OpenApi, left: Shape[], right: Shape[]): Shape[] {
   return all
 }
 
-/** The strings that a schema allows, when it names them: `const`, `enum`, or a choice of these. null: any. */
+/**
+ * The strings that a schema allows, if it lists them with `const`, `enum`, or a choice of these. null: any string.
+ */
 export function choicesOf(api: OpenApi, schema: unknown, depth = 0): string[] | null {
   const node = depth > DEPTH_MAX ? null : api.resolve(schema)
   if (node === null) return null

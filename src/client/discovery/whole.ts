@@ -154,7 +154,9 @@ function namedRoutes(api: OpenApi): NamedRoutes {
   }
 }
 
-/** The interface names neither path nor method: a POST only if the document has one there. */
+/**
+ * The interface specifies neither path nor method: DELETE is assumed, unless the document has a POST at that path.
+ */
 function disconnectRoute(api: OpenApi, overrides: WholeOverrides): Route | null {
   const at = overrides.disconnect_path
   const method = at !== undefined && operationAt(api, 'POST', at) !== undefined ? 'POST' : 'DELETE'

@@ -5,21 +5,25 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import type { RateHeaders } from '../discovery/headers.ts'
 
 /**
- * The rate budget (rules LIM-34 to LIM-45): independent buckets. The service names two, creation and reads.
- *
  * A read is refused with 429: the bucket of reads is closed until `Retry-After`, and requests for it wait in order of
  * arrival. When it opens again, one request is sent, and each request that the service accepts lets two follow, until
- * none waits (TCP's slow start). Only a refusal closes a bucket, because nothing else shows that it is used up. The
- * directory that checks tokens serves all buckets: while it is unavailable, every bucket is closed.
+ * none waits (TCP's slow start).
+ *
+ * This is the rate budget (rules LIM-34 to LIM-45): independent buckets, of which the service names two, creation and
+ * reads. Only a refusal closes a bucket, because nothing else proves that it is used up. The directory that checks
+ * tokens serves all buckets: while it is unavailable, every bucket is closed.
  */
 
 /** Requests that may wait for one bucket. A sweep over a large organization requests one page at a time. */
 const WAITING_MAX = 1000
 /** A refusal without `Retry-After` closes the bucket for this long, milliseconds. */
 const DEFAULT_WAIT = 1000
-/** The shortest wait, milliseconds: with `Retry-After: 0` requests would be repeated without end. */
+/** The shortest wait, milliseconds: without it, `Retry-After: 0` would cause an endless loop of requests. */
 const WAIT_MIN = 100
-/** A random part of each wait, up to this share or this long: replicas that were refused together return one by one. */
+/**
+ * A random part that is added to each wait, up to this share of it or this long. Replicas that were refused together
+ * then return one by one.
+ */
 const SPREAD = { share: 0.1, max: 60_000 }
 /** Bucket names that the service may invent before we stop remembering new ones. */
 const BUCKETS_MAX = 16
@@ -44,7 +48,7 @@ interface Bucket {
   remaining: number | null
 }
 
-/** The service asked for a wait, also of the other processes that have our token. */
+/** The service asked to wait. This concerns all processes with our token. */
 export interface RefusedFor {
   /** null: every bucket. */
   bucket: string | null
@@ -72,7 +76,7 @@ export class Budget {
   readonly #buckets = new Map<string, Bucket>()
   /** The bucket of each operation, as the service reported. */
   readonly #learned = new Map<string, string>()
-  /** Until when every bucket is closed, on the steady clock, and for what. */
+  /** Until when every bucket is closed, on the steady clock, and the refusal that closed them. */
   #held: Hold = { until: 0, code: '', status: 0 }
 
   constructor(options: BudgetOptions) {
@@ -123,7 +127,7 @@ export class Budget {
     return bucket.closedUntil === 0 ? 0 : Math.max(0, bucket.closedUntil - this.#options.clock.steady())
   }
 
-  /** Releases the slot. `taken`: the service accepted the request, and did not refuse it for its rate. */
+  /** Releases the slot. `taken`: the service answered the request, and did not refuse it for its rate. */
   leave(name: string, taken: boolean): void {
     const bucket = this.#bucket(name)
     bucket.underWay--
@@ -140,7 +144,7 @@ export class Budget {
     this.#options.onRefused?.({ bucket: name, wait, code: 'rate_limit_exceeded', status: 429 })
   }
 
-  /** Another process was refused. */
+  /** Another process with our token was refused. */
   heed({ bucket, wait, code, status }: RefusedFor): void {
     if (bucket === null) this.#hold({ wait, code, status })
     else if (this.#buckets.has(bucket) || this.#buckets.size < BUCKETS_MAX)
@@ -166,7 +170,10 @@ export class Budget {
     return Math.max(0, this.#held.until - this.#options.clock.steady())
   }
 
-  /** The error of a request that cannot wait and is not sent. While every bucket is closed it is the error of the cause. */
+  /**
+   * The error of a request that cannot wait and is not sent. While every bucket is closed, it has the code of the
+   * refusal that closed them.
+   */
   refusal(name: string): ServiceError {
     const retryAfter = Math.ceil(this.wait(name))
     if (this.heldFor > 0) {
@@ -178,7 +185,7 @@ export class Budget {
     return new ServiceError({ code: 'rate_limit_exceeded', status: 429, message, retryAfter, unsent: true })
   }
 
-  /** Reads the budget headers of an answer, when their names are known. */
+  /** Reads the budget headers of an answer, if discovery found their names. */
   learn(operation: string, fallback: string, headers: Record<string, string>, names: RateHeaders): void {
     const named = names.bucket === null ? undefined : headers[names.bucket]
     if (named !== undefined && /^[\w.:/-]{1,64}$/.test(named)) this.#remember(operation, named)
@@ -273,7 +280,7 @@ const LONG = 60_000
 interface Refused {
   operation: string
   error: ServiceError
-  /** The text for the log: which requests wait. */
+  /** The part of the log line that names the requests that wait. */
   what: string
 }
 

@@ -1,7 +1,9 @@
 import { ServiceError } from '../../core/errors.ts'
 import type { Requester } from './requester.ts'
 
-/** The ceiling of concurrent streams is no rate bucket, though it refuses with the same code. */
+/**
+ * Not a rate bucket of the service: it refuses too many concurrent streams with the same code, `rate_limit_exceeded`.
+ */
 const STREAMS = 'streams'
 const OPERATION = 'openStream'
 

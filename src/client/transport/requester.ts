@@ -34,9 +34,9 @@ export interface Call {
   onRepeat?: () => void
   /** Milliseconds with all waits and attempts, in place of the client's. */
   patience?: number
-  /** Ends the call at once. It must end with the client, too. */
+  /** Ends the call at once. It must also abort when the client is closed. */
   signal?: AbortSignal
-  /** Bytes of an answer, in place of the usual. */
+  /** The most bytes of the answer, in place of ANSWER_MAX. */
   maxAnswer?: number
 }
 
@@ -47,7 +47,7 @@ export interface StreamCall {
   headers: Record<string, string>
   /** Ends the body, too. */
   signal: AbortSignal
-  /** The bucket that `rate_limit_exceeded` closes, if it means another limit than a rate. */
+  /** The bucket that `rate_limit_exceeded` closes, where the code means another limit than a rate. */
   bucket?: string
 }
 
@@ -58,7 +58,7 @@ export interface RequesterOptions {
   random: Random
   log: Log
   token: string
-  /** The present result of discovery. */
+  /** The current result of discovery. */
   found: () => { idempotencyHeader: { name: string } | null; rateHeaders: RateHeaders }
   observe: ((seen: Observation) => void) | undefined
   onRetry: ((code: string) => void) | undefined
@@ -86,7 +86,7 @@ const CREATES = new Set(['createSession', 'forkSession'])
 /** Bytes of an answer. A session is created with up to 16 MiB (rule LIM-02); its resource may be longer. */
 const ANSWER_MAX = 32 * 1024 * 1024
 const ATTEMPTS_MAX = 4
-/** Bytes of an error that are read in place of a body that is read piece by piece. */
+/** A body that is read piece by piece may be an error instead: at most this many of its bytes are read. */
 const REFUSAL_MAX = 64 * 1024
 /** Between attempts, milliseconds. */
 const PAUSE = { base: 250, max: 5000 }
@@ -117,14 +117,14 @@ export class Authorization {
     })
   }
 
-  /** The same token again changes nothing. */
+  /** No effect if `token` is the current token. */
   replace(token: string): void {
     if (token.trim() === this.#token) return
     this.#token = token.trim()
     this.#set(true)
   }
 
-  /** The service rejected `token`. No effect if it was replaced meanwhile. */
+  /** The service rejected `token`. No effect if it was replaced in the meantime. */
   reject(token: string): void {
     if (token === this.#token) this.#set(false)
   }
@@ -167,7 +167,7 @@ export class Requester {
     this.#pool = { size: options.maxInFlight }
   }
 
-  /** So many processes have our token: each has its part of the requests that may be under way. */
+  /** `processes` processes use our token: this one may have an equal part of the requests under way. */
   share(processes: number): void {
     this.#slots.resize(Math.max(1, Math.floor(this.#options.maxInFlight / processes)))
   }
@@ -188,13 +188,13 @@ export class Requester {
     return this.persist(call, () => this.#once(call))
   }
 
-  /** The same with another way to send the request once, such as `open`. */
+  /** Like `send`, with another function that sends the request once, such as `open`. */
   async persist<T>(call: Call, once: () => Promise<T>): Promise<T> {
     const { clock, random, onRetry, log } = this.#options
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
     let silent = false
     let failures = 0
-    // A header that is discovered after the first attempt was not sent with it.
+    // If discovery finds the header only after the first attempt, that attempt was sent without the key.
     let keyed = call.posting !== undefined
     for (;;) {
       keyed &&= this.#options.found().idempotencyHeader !== null
@@ -206,7 +206,7 @@ export class Requester {
         const last = silent ? error.afterSilence() : error
         if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
-        // A closed bucket is no failed attempt: the request waits in its queue, in order.
+        // A refusal by a closed bucket is not a failed attempt: the request waits in the queue of the bucket.
         const { code, unsent } = error
         const limited = unsent || code === 'rate_limit_exceeded' || code === 'directory_unavailable'
         if (!limited && ++failures >= ATTEMPTS_MAX) throw last
@@ -246,7 +246,7 @@ export class Requester {
     }
     this.#note(operation, stream, started)
     if (stream.status < 300) return stream
-    // The body of an error must come within `timeout`.
+    // The body of the error must come within `timeout`, too.
     const timer = clock.after(timeout, () => given.abort())
     const body = await textOf(stream)
     timer.cancel()
@@ -277,14 +277,14 @@ export class Requester {
       let taken = false
       try {
         const run = async () => {
-          // The client was stopped before the request was made, or while it waited for a slot.
+          // The client may have been stopped before the request, or while it waited for a slot.
           if (this.#stop.signal.aborted) throw stopped()
           if (call.posting?.maySend?.() === false) throw superseded()
           return budget.wait(bucket) > 0 ? null : { reply: await once() }
         }
         const done = await this.#inTurn(run, call.signal)
         taken = done !== null
-        // The bucket was closed while the request waited for a slot: it waits for the bucket again.
+        // null: the bucket was closed while the request waited for a slot, so it waits for the bucket again.
         if (done !== null) return done.reply
       } catch (error) {
         taken = error instanceof ServiceError && error.status !== 0 && error.code !== 'rate_limit_exceeded'
@@ -336,7 +336,7 @@ export class Requester {
     } catch (error) {
       if (!(error instanceof NetworkFault)) throw error
       this.#note(call.operation, null, started)
-      // It was sent before the stop: the service may have processed it.
+      // The request was sent before the stop: the service may have processed it.
       throw this.#stop.signal.aborted ? stopped().afterSilence() : unanswered(error)
     }
   }
@@ -355,7 +355,10 @@ export class Requester {
     return headers
   }
 
-  /** Reads clock, budget and metrics from any answer; null when none came. `started` is on the steady clock. */
+  /**
+   * Learns the clock offset and the budget from an answer, and reports the request to the metrics. `reply` null: no
+   * answer came. `started` is on the steady clock.
+   */
   #note(operation: string, reply: Pick<HttpReply, 'status' | 'headers'> | null, started: number): void {
     const { clock, found, observe } = this.#options
     const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
@@ -365,7 +368,10 @@ export class Requester {
     this.budget.learn(operation, usualBucket(operation), reply.headers, found().rateHeaders)
   }
 
-  /** The error of an answer outside 2xx; closes buckets and rejects the token as it says. `token` null: none was sent. */
+  /**
+   * The error of an answer outside 2xx. Depending on its code it also closes buckets, or rejects the token. `token`
+   * null: none was sent.
+   */
   #refusal(operation: string, reply: Refusal, token: string | null, bucket?: string): ServiceError {
     const { authorization, budget } = this
     const { clock, log } = this.#options
@@ -394,7 +400,7 @@ function superseded(): ServiceError {
   return new ServiceError({ code: 'superseded', status: 0, message })
 }
 
-/** The error of a call whose signal was aborted; a new one for each call. */
+/** The error of a call whose signal was aborted. Each call gets its own error object. */
 export function ended(signal: AbortSignal): ServiceError {
   const reason: unknown = signal.reason
   if (reason instanceof ServiceError) {
@@ -419,7 +425,7 @@ async function textOf(stream: HttpStream): Promise<string> {
       if (body.length === REFUSAL_MAX) break
     }
   } catch (error) {
-    // The status is enough.
+    // The rest of the body is not needed: the status is enough.
     if (!(error instanceof NetworkFault)) throw error
   }
   return body.bytes().toString()

@@ -70,7 +70,7 @@ const saving = writing(
   },
 )
 
-/** The deprecated alias: the same without the fields of the model. */
+/** The deprecated alias returns the same object without the fields about the model. */
 async function template(trial: Trial, agent: Reply): Promise<void> {
   const id = textAt(agent.json, 'id')
   const reply = await trial.get(`/v1/environment-templates/${id}`)

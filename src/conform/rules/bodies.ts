@@ -9,7 +9,7 @@ import { MISSING_IDS } from './refusals.ts'
 
 const STRAY = 'conform_stray'
 
-/** Every operation with a body gets an unknown field; the request must have no effect. */
+/** Every operation with a body is sent an unknown field: it must be refused, without an effect. */
 const strays = writing('an unknown field is refused in every body', 'ERR-04 GEN-25', async (trial) => {
   const { description, health } = trial.ground
   if (description.operations.length === 0) throw new Stuck('there is no readable description')
@@ -25,8 +25,8 @@ const strays = writing('an unknown field is refused in every body', 'ERR-04 GEN-
     }
     const path = fill(operation, { ...MISSING_IDS, session: id })
     const reply = await trial.deployment.call(operation.method, path, { body })
-    // The request was refused for another reason first, so the check says nothing about the unknown
-    // field.
+    // If the refusal does not name the unknown field, another fault was found first: the check cannot judge this
+    // operation.
     if (reply.status >= 400 && !messageOf(reply).includes(STRAY)) continue
     if (!trial.refused('ERR-04', reply, 400, 'invalid_request')) continue
     trial.mentions('GEN-25', reply, STRAY, ...Object.keys(description.schemas.properties(operation.body)))

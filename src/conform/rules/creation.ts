@@ -9,7 +9,7 @@ import type { Trial } from '../trial.ts'
 interface Refusal {
   ids: string
   body: JsonObject
-  /** Rules about the content of the message, and the words that prove it. */
+  /** Rules about the text of the refusal's message, and the words that it must contain. */
   words?: readonly [ids: string, ...words: string[]]
 }
 
@@ -18,9 +18,7 @@ const rule = (entry: JsonObject): JsonObject => ({ agent: { permission_rules: [e
 const functions = (count: number): JsonObject[] =>
   Array.from({ length: count }, (_, index) => ({ type: 'function', name: `f${index}` }))
 
-/**
- * Bodies that creation must refuse, with their rules and the words that the refusal must contain.
- */
+/** Bodies that creation must refuse, with the rules that say so and the words of the refusal. */
 const REFUSALS: readonly Refusal[] = [
   { ids: 'ERR-04', body: { titel: 'x' }, words: ['GEN-25', 'title', 'metadata', 'agent', 'environment'] },
   {
@@ -126,10 +124,7 @@ const refusals = writing(
   },
 )
 
-/**
- * Tools and rules are sent to an existing session, which uses neither a slot nor the budget of
- * creations.
- */
+/** Tools and rules are sent to an existing session: that uses neither a session slot nor the budget of creations. */
 function submit(trial: Trial, id: string, body: JsonObject): Promise<Reply> {
   const [tools, rules] = [at(body, 'agent.tools'), at(body, 'agent.permission_rules')]
   const path = `/v1/sessions/${id}`
@@ -252,7 +247,8 @@ function sent(trial: Trial, body: JsonObject): Promise<Outcome> {
 const UPLOADS = 3
 
 /**
- * A service may answer before the whole body was sent, and close the connection (ERR-49, ERR-50).
+ * A service may answer before it has read the whole body, and close the connection (ERR-49, ERR-50). Then the answer
+ * may be lost.
  */
 async function outcome(send: () => Promise<Reply>): Promise<Outcome> {
   for (let upload = 1; ; upload++) {

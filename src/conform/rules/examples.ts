@@ -71,7 +71,7 @@ function having(field: string) {
   )
 }
 
-/** Maximum values read in a search of a description. */
+/** The most values that are read of a description. */
 const VALUES_MAX = 200_000
 
 /** Every value of an `example` or of `examples` in the whole description. */

@@ -33,7 +33,7 @@ export function isList(trial: Trial, reply: Reply, ids = 'GEN-22'): void {
   trial.is(ids, reply, 'last_id', lastId(reply))
 }
 
-/** The behaviour of every paged list at the limits of its parameters. */
+/** Checks a paged list at the limits of its parameters. */
 async function pages(trial: Trial, path: string): Promise<Reply> {
   const page = await trial.get(path)
   isList(trial, page)
@@ -47,7 +47,7 @@ async function pages(trial: Trial, path: string): Promise<Reply> {
   return page
 }
 
-/** Others may add and remove rows meanwhile: a read counts only between two equal reads. */
+/** Others may add and remove rows at the same time: the result counts only if reads before and after it are equal. */
 async function lookingFurther(trial: Trial, path: string): Promise<void> {
   const two = async (): Promise<number> => rowsOf((await trial.get(path, { limit: '2' })).json).length
   const before = await two()
@@ -193,7 +193,7 @@ const existing = reading(
   },
 )
 
-/** Every specified field of a session (except those that need a separate scenario). */
+/** Every specified field of a session, except those that need a scenario of their own. */
 export function isSession(trial: Trial, reply: Reply, session: unknown): void {
   trial.shape(reply, session, [
     ['object', 'SES-01 GEN-21', is('session')],

@@ -145,7 +145,7 @@ async function second(trial: Trial, other: Reply, first: string): Promise<void> 
   await disconnect(trial, id)
 }
 
-/** One after the other, because both count the connections. */
+/** One check does both, one after the other, because both count the connections. */
 const connections = writing(
   'a model is connected, used and removed, and a bad key is not stored',
   'ERR-04 ERR-06 ERR-12 ERR-13 GEN-13 GEN-21 MOD-01..12 MOD-14..16 MOD-21..30 MOD-32..40 MOD-42..45 MOD-49 MOD-50 SES-39 SES-70',

@@ -108,7 +108,7 @@ const open = reading(
   [],
 )
 
-/** The properties of an entry of a list. */
+/** The properties that the description gives to an entry of a list. */
 function entriesOf(description: Description, endpoint: string): Record<string, unknown> {
   const operation = description.find(endpoint)
   if (operation === null) return {}

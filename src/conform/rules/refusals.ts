@@ -77,7 +77,7 @@ const unknown = reading('missing resources give not_found', 'ERR-21', async (tri
   for (const operation of described(trial)) {
     const removes = operation.method === 'DELETE'
     if (operation.params.length === 0 || !(operation.method === 'GET' || removes)) continue
-    // An operation that needs a further value may be refused for that first.
+    // This operation also needs a path: without one it may be refused for that first.
     const query: Record<string, string> = operation.path.endsWith('/files/content') ? { path: 'a' } : {}
     const scope = trial.ground.description.scopes(operation)
     const held = at(trial.ground.health.json, 'scopes')
@@ -96,7 +96,7 @@ const queries = reading(
     if (at(trial.ground.health.json, 'usable') === false) throw new Stuck('the token may only read health')
     for (const operation of described(trial)) {
       if (operation.method !== 'GET' || operation.params.length > 0) continue
-      // A stream opened by mistake would be endless.
+      // If a stream were opened by mistake, its answer would never end.
       if (trial.ground.description.mediaTypes(operation).includes('text/event-stream')) continue
       const wanted = trial.ground.description.scopes(operation)
       if (!wanted.every((one) => Array.isArray(held) && (held as unknown[]).includes(one))) continue

@@ -7,7 +7,7 @@ import { Stuck } from '../stuck.ts'
 import { framesOf, turnOf } from '../talk.ts'
 import type { Trial } from '../trial.ts'
 
-/** Milliseconds: a ping comes every fifteen seconds; a later one is late. */
+/** Milliseconds: a ping comes every fifteen seconds, at most LATE earlier or later. */
 const PING = 15_000
 const LATE = 2500
 /** Time limit of an immediate answer, milliseconds. */

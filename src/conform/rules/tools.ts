@@ -105,7 +105,7 @@ async function rest(trial: Trial, id: string): Promise<void> {
   await trial.remove(textAt(plain.json, 'id'))
 }
 
-/** `text.format` is open: the check tries an example or a word of the description. */
+/** The interface leaves `text.format` open: the check tries an example or a word of the description. */
 async function format(trial: Trial, id: string): Promise<void> {
   const { description } = trial.ground
   const { schemas } = description
