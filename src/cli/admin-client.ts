@@ -90,8 +90,8 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
 }
 
 /**
- * Distinguishes a sidecar without the route from one without the requested resource. @throws
- * {OperatorError} when the version of the sidecar does not have the route.
+ * A sidecar answers 404: it may lack the requested resource, or be of a version that lacks the route.
+ * @throws {OperatorError} when its version does not have the route.
  */
 async function requireRoute(
   base: string,
@@ -233,7 +233,7 @@ function refusal(base: string, path: string, status: number, problem: JsonObject
 
 const ADDRESS = 'give the address of admin.listen with --url'
 
-/** The command that lists what exists. */
+/** What the sidecar did not find, and the command that lists what exists. */
 const LISTS = [
   ['no handler', '"session-sidecar handlers" lists the names'],
   ['there is no delivery', '"session-sidecar deliveries" lists the ids'],

@@ -51,7 +51,7 @@ export function appAddress(text: string): string {
   )
 }
 
-/** One more `NAME=URL`. */
+/** Adds one `NAME=URL` to those before it. */
 export function toolAddress(text: string, before: unknown): JsonObject {
   const [, name = '', url = ''] = /^([A-Za-z0-9_-]{1,64})=(.+)$/.exec(text) ?? []
   if (name === '')

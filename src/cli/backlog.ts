@@ -8,7 +8,7 @@ import { count } from './text.ts'
 
 /** Milliseconds between requests. */
 const INTERVAL = 250
-/** Handlers are few: one list holds them all. */
+/** The limit of the list: handlers are few, so one page holds them all. */
 const ALL = 1000
 
 /**

@@ -41,7 +41,10 @@ export async function check(
   return found.some(({ state }) => state === 'fail') ? 1 : 0
 }
 
-/** All checks run at once; their modules take as long to load as the configuration. */
+/**
+ * Starts all checks at the same time. Their modules are imported here, because they take as long to load as the
+ * configuration.
+ */
 async function lookAround(config: Config, file: string): Promise<Promise<Finding[]>[]> {
   const [{ checkService }, { checkPorts }, { checkTargets }, { checkStore }] = await Promise.all([
     import('./check/service.ts'),
@@ -56,7 +59,7 @@ async function lookAround(config: Config, file: string): Promise<Promise<Finding
 }
 
 function configFinding(file: string, { handlers, tools }: Config): Finding {
-  // The tools of modules are known after the import; then each has a line.
+  // The tools of a module are known only after its import; then each of them gets its own line.
   const modules = new Set(handlers.flatMap(({ target }) => (target.kind === 'module' ? target.path : [])))
   const brought = modules.size === 0 ? [] : [`tools of ${count(modules.size, 'module')}`]
   const own = tools.length === 0 && modules.size > 0 ? [] : [count(tools.length, 'tool')]

@@ -7,8 +7,9 @@ import type { Terminal } from './terminal.ts'
 const GRACE = 25_000
 
 /**
- * Calls `close` on Ctrl-C or SIGTERM, and on an error that nothing caught, which is reported; then the process ends. A second
- * signal, or the end of the grace period, ends the process at once. @returns what ends this.
+ * Calls `close` on Ctrl-C or SIGTERM, and on an error that nothing caught, which is reported; then the process ends.
+ * A second signal, or the end of the grace period, ends the process at once. @returns a function that removes the
+ * listeners.
  */
 export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) => Promise<void>): () => void {
   const say = (text: unknown): void => terminal.err(`${String(text)}\n`)
@@ -26,7 +27,7 @@ export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) =>
     process.exit(1)
   }
   const offSignals = onSignals({
-    // After an error that nothing caught, the first signal is the second reason to end.
+    // An error that nothing caught may have started the stop already: then the first signal counts as the second.
     first: (signal) => (isClosing ? exit(signal) : closing.close()),
     second: exit,
   })
@@ -36,7 +37,10 @@ export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) =>
   }
 }
 
-/** Releases what a command holds, as `closeOnSignal`, and at its end. */
+/**
+ * Disposes of `stack` on a signal or an uncaught error, as `closeOnSignal` does. When the command disposes of `stack`
+ * itself, the listeners are removed.
+ */
 export function closeAtEnd(stack: AsyncDisposableStack, terminal: Terminal): void {
   stack.defer(closeOnSignal(terminal, () => stack.disposeAsync()))
 }

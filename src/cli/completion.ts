@@ -50,7 +50,9 @@ function placesOf(
   ]
 }
 
-/** For all versions of bash, and for zsh, which reserves `path` and `words`. */
+/**
+ * One script for all versions of bash and for zsh. It does not use the names `path` and `words`, which zsh reserves.
+ */
 function bashScript(places: Place[], values: Values): string {
   const offered = places.map(
     ({ path, commands, options }) => `    '${path}') offered='${[...commands, ...options].join(' ')}' ;;`,

@@ -116,7 +116,7 @@ async function urlOf(
   return url
 }
 
-/** An interruption as cause and fix. A bug is passed on unchanged. */
+/** Turns an error that interrupted the copy into cause and fix. A bug is returned unchanged. */
 function interrupted(error: unknown): unknown {
   if (!(error instanceof StoreError) && !codeOf(error).startsWith('SQLITE_')) return error
   const cause = error instanceof StoreError ? (error.cause ?? error) : error

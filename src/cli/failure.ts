@@ -15,7 +15,7 @@ export function reportFailure(error: unknown, terminal: Pick<Terminal, 'err' | '
     if (error.fix !== null) terminal.err(fixLine(error.fix))
     return error.exitCode
   }
-  // The disk is full at the start. Later, a full disk is logged and waited for.
+  // For example, the disk is full at the start. If it becomes full later, the sidecar logs that and waits.
   if (error instanceof StoreError) {
     terminal.err(`${label} ${visible(error.message)}\n`)
     return 1

@@ -1,9 +1,9 @@
 import { PerformanceObserver } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
-/** Collections of the young generation that follow each other faster than this are load, milliseconds. */
+/** V8 collects its young generation twice within this time: the process is under load. Milliseconds. */
 const BUSY = 40
-/** The young generation does not grow beyond this, bytes: both its halves. */
+/** The young generation, both its halves together, does not grow beyond this. Bytes. */
 const YOUNG = 16 * 1024 * 1024
 
 /**
@@ -15,7 +15,7 @@ const YOUNG = 16 * 1024 * 1024
 export function keepHeapSmall(): void {
   setFlagsFromString('--heap-growing-percent=50')
   setFlagsFromString('--semi-space-growth-factor=1')
-  // The young generation is so small that waking threads to collect it takes longer than collecting it.
+  // The young generation is so small that waking threads for its collection takes longer than the collection.
   setFlagsFromString('--no-parallel-scavenge')
 }
 

@@ -41,7 +41,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   if (options.tools) show.note(OF_ALL)
   const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
   const remove = (): void => rmSync(folder, { recursive: true, force: true })
-  // A second Ctrl-C, or a closed pipe, ends the process at once.
+  // A second Ctrl-C, or a closed pipe, ends the process at once: the folder must be removed then, too.
   process.once('exit', remove)
   stack.defer(() => {
     process.off('exit', remove)
@@ -56,7 +56,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   throw await sidecar.failed
 }
 
-/** Before the first call: another program may answer the functions of the same organization. */
+/** Shown before the first call, because another program may answer the functions of the same organization. */
 const OF_ALL: Advice = {
   cause: 'function calls of all sessions run in your app, also those that another program answers',
   fix: `--no-tools leaves them to it; SIDECAR_SCOPE__METADATA='{"app":"billing"}' follows only these sessions`,

@@ -14,7 +14,7 @@ interface ListOptions extends AdminOptions {
   status?: string
 }
 
-/** Handlers and tools are few: one list holds them all. */
+/** The limit of the list: handlers and tools are few, so one page holds them all. */
 const ALL = 1000
 
 /** A command that prints a list of the admin API as a table. */

@@ -3,7 +3,7 @@ import { timeOf, type AdminClient } from './admin-client.ts'
 import { field } from './reply.ts'
 import { relative } from './text.ts'
 
-/** Handlers are few: one list holds them all. */
+/** The limit of the list: handlers are few, so one page holds them all. */
 const ALL = 1000
 
 /**

@@ -104,7 +104,8 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
       )
       if (missing !== undefined) command.error(`error: option '${missing.long}' is required`)
       const run = await spec.load()
-      // Opens standard error, which a command's log may write to: one that is closed or full ends no command.
+      // Opens standard error, to which the command may log, and handles its errors: a closed or full standard error
+      // ends no command.
       terminal.err('')
       done(await run(context, given, command.args))
     })

@@ -16,7 +16,7 @@ export async function run({ terminal, env }: Context, options: { config: string 
   const { createSidecar } = await import('../sidecar/sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
   let stopping = false
-  /** Why it cannot continue: a signal during the stop does not change the exit code. */
+  /** Why the sidecar cannot continue. It decides the exit code, even if a signal comes during the stop. */
   let failure: unknown = null
   const uninstall = closeOnSignal(terminal, async (signalled) => {
     stopping = signalled
@@ -27,7 +27,7 @@ export async function run({ terminal, env }: Context, options: { config: string 
     await sidecar.start()
     growUnderLoad()
   } catch (error) {
-    // It waited for a database that another sidecar holds, and was stopped.
+    // The sidecar waited for a database that another sidecar uses, and was stopped meanwhile.
     const isStopped = stopping && error instanceof StoreError && error.kind === 'closed'
     if (!isStopped) failure = error
     await sidecar.stop()

@@ -2,12 +2,12 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 /** Milliseconds in which npm passes a signal on. */
 const ECHO = 1000
 
-/** What `close-with-grace` leaves to `onSignals`. */
+/** The signals that `close-with-grace` must not handle, because `onSignals` does. */
 export const LEFT_OUT = [...SIGNALS]
 
 /**
- * Ctrl-C on `npm start` comes twice: the terminal sends it to this process, and npm passes it on. So under npm the same signal
- * within a second counts once. @returns what ends this, if no signal came.
+ * Ctrl-C on `npm start` comes twice: the terminal sends it to this process, and npm passes it on. So under npm the
+ * same signal within a second counts once. @returns a function that removes the listeners, unless a signal came.
  */
 export function onSignals(handle: {
   first: (signal: NodeJS.Signals) => void
@@ -24,7 +24,7 @@ export function onSignals(handle: {
   }
   for (const signal of SIGNALS) process.on(signal, heard)
   return () => {
-    // After a signal they stay: its echo would end a process without a listener.
+    // After a signal the listeners stay: without them, the same signal from npm would end the process.
     if (earlier === null) for (const signal of SIGNALS) process.off(signal, heard)
   }
 }

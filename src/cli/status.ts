@@ -12,7 +12,7 @@ interface StatusOptions extends AdminOptions {
   verbose?: boolean
 }
 
-/** There are few handlers, and the oldest waiting entries are enough. */
+/** The limits of the lists: handlers are few, and of the waiting entries the oldest are enough. */
 const ALL = 1000
 const OLDEST = 100
 

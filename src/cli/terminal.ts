@@ -42,7 +42,7 @@ export function processTerminal(process: Process): Terminal {
     paint: wantsColour(process.stdout, process.env) ? coloured : plain,
     paintErr: (style, text) => (wantsColour(stderr(), process.env) ? coloured : plain)(style, text),
     get dialogue() {
-      // In this order: to ask standard input opens it.
+      // Standard error is checked first, because checking standard input opens it.
       if (!stderr().isTTY || !process.stdin.isTTY) return null
       return async () => (await import('./dialogue.ts')).openDialogue(process)
     },

@@ -53,7 +53,7 @@ export interface LaneExtension {
   deliveries: PendingDelivery[]
 }
 
-/** The outcome of an attempt. Also written without an attempt, when a lane is deferred. */
+/** The outcome of an attempt, as the store records it. */
 export interface Ack {
   lane: Lane
   pos: number

@@ -17,9 +17,8 @@ import { newTurn, TurnEnd } from './turn.ts'
 import type { World } from './world.ts'
 
 /**
- * Accepts a message: starts a run, or queues the message behind the present run. Returns its
- * position in the queue, from 1, or null when its run starts at once. @throws {Refusal}
- * `queue_full` when the queue is full.
+ * Accepts a message: starts a run, or queues the message behind the run under way. Returns its position in the queue,
+ * from 1, or null when its run starts at once. @throws {Refusal} `queue_full` when the queue is full.
  */
 export function acceptMessage(
   world: World,
@@ -63,9 +62,9 @@ export function cancelTurn(session: Session): void {
 }
 
 /**
- * Ends a run that a stop of the emulator interrupted, and starts the next message. A run is lost
- * with the process: its turn fails as when the workspace is reclaimed, and a run without a turn
- * could not start.
+ * The emulator was stopped during a run, which is lost with the process, and starts again. The turn of the run fails
+ * as if its workspace had been reclaimed; a run without a turn counts as one that could not start. Then the next
+ * message is started.
  */
 export function endInterrupted(world: World, session: Session, run: Run): void {
   session.run = run
@@ -161,7 +160,7 @@ function endTurn(world: World, session: Session, run: Run, end: TurnEnd | null):
   if (turn.error !== null) {
     publish(world, session, turn.id, 'agent.error', { open: { ...turn.error } })
   }
-  // `ended` says nothing about success: the status of the turn does.
+  // `turn.ended` says nothing about success: the status of the turn does.
   publish(world, session, turn.id, 'turn.ended')
   if (turn.status === 'failed') world.webhooks.send('turn.failed', session.id, turn.id)
   collectArtifacts(world, session, turn, run.collectMs)

@@ -19,8 +19,8 @@ const AFTERWARDS: Readonly<Record<Resolution['kind'], Outcome>> = {
 }
 
 /**
- * Accepts a client's answer to a function call. An answer to a call that was answered or has expired changes nothing. If
- * the sandbox does not hold the call, every call of its turn is lost.
+ * Accepts a client's answer to a function call. An answer to a call that was answered or has expired changes nothing.
+ * If the workspace no longer holds the call, every call of its turn is lost.
  */
 export function takeAnswer(world: World, session: Session, action: Action, given: Given): Outcome {
   if (action.resolution === null) {

@@ -6,7 +6,7 @@ const FIRST = 1024
 const CHUNKS = 1024
 const CHUNK_BYTES = 64
 
-/** A body that is not read to its end; fastify's own refusals have a `statusCode` as well. */
+/** The body is not read to its end. `statusCode` is the field that fastify's own refusals have, too. */
 class BodyRefused extends Error {
   override readonly name = 'BodyRefused'
   readonly statusCode: 400 | 413

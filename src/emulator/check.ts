@@ -5,7 +5,7 @@ import { invalid } from './refusal.ts'
 
 const options = { allErrors: true, verbose: true, discriminator: true, strict: false } as const
 const exact = new Ajv(options)
-/** Query strings are text: numbers and booleans are read out of it. */
+/** All values of a query string are text: numbers and booleans are parsed from the text. */
 const coercing = new Ajv({ ...options, coerceTypes: true })
 
 const compiled = new WeakMap<object, ValidateFunction>()
@@ -22,8 +22,9 @@ function validator(schema: TSchema, ajv: Ajv): ValidateFunction {
 }
 
 /**
- * The body as its schema describes it.
- * @throws {Refusal} 400 `invalid_request` that names the field; for an unknown one the nearest and all accepted ones.
+ * Returns a body that its schema accepts.
+ * @throws {Refusal} 400 `invalid_request` that names the wrong field. For an unknown field it names the nearest one
+ * and all accepted ones.
  */
 export function readBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
   const check = validator(schema, exact)
@@ -31,7 +32,7 @@ export function readBody<T extends TSchema>(schema: T, value: unknown): Static<T
   throw invalid(explain(check.errors ?? [], 'field'))
 }
 
-/** The same for a query string. */
+/** Like `readBody`, for a query string. */
 export function readQuery<T extends TSchema>(schema: T, value: Record<string, unknown>): Static<T> {
   const check = validator(schema, coercing)
   const given: unknown = { ...value }

@@ -16,7 +16,7 @@ export class Faults {
   readonly #listeners = new Set<(settings: FaultSettings) => void>()
   #operationNamed: (name: string) => string | undefined = () => undefined
 
-  /** Finds operations: `named` returns the id of one by any of its names. */
+  /** `named` finds an operation by any of its names, and returns its id. */
   learnOperations(named: (name: string) => string | undefined): void {
     this.#operationNamed = named
   }

@@ -72,14 +72,15 @@ export interface EmulatorOptions {
   token?: string
   /** The choice for all details that the interface leaves open. */
   openDetails?: 'a' | 'b'
-  /** Parts that the description does not show; they work nevertheless. */
+  /** Parts that the description omits. They work all the same. */
   leaveOut?: readonly OpenPart[]
   /** Webhook addresses may be http on loopback. */
   allowHttpWebhooks?: boolean
   /** Limits that differ from those of the interface, for tests. */
   limits?: Partial<Limits>
   /**
-   * Host names that its own routes accept, beside addresses, `localhost` and names without a dot.
+   * Host names that the emulator's own routes (`/_emulator`) accept besides addresses, `localhost` and names without
+   * a dot.
    */
   allowedHosts?: readonly string[]
   /** The domain of published previews. Without it no preview can be published. */
@@ -169,7 +170,9 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     await close()
     throw error
   }
-  /** Stored first, like the effect of a request before its answer. */
+  /**
+   * The state is stored before a value is returned, as the effect of a request is stored before its answer is sent.
+   */
   const stored = <T>(value: T): T => {
     world.save()
     return value

@@ -30,7 +30,8 @@ export interface ProbeRecord extends Probe {
 }
 
 /**
- * The record of the emulator's requests and actions, in addition to the resources. Tests compare their results with it.
+ * What happened in the emulator, besides the current resources: requests, actions and deliveries. Tests compare their
+ * results with it.
  */
 export class Ledger {
   readonly actions: Roll<Action>

@@ -35,7 +35,7 @@ export interface Limits {
   readsPerSecond: number
   workspaceLifetimeMs: number
   workspaceIdleMs: number
-  /** How long the bridge takes to restart once the tools were replaced. */
+  /** How long the bridge takes to restart after the tools were replaced. */
   bridgeRestartMs: number
   /** How long artifacts are collected after a turn's end. */
   collectMs: number
@@ -43,11 +43,14 @@ export interface Limits {
   artifactWaitMs: number
   artifactBytes: number
   artifactsTotalBytes: number
-  /** Decoded bytes of one seeded or written file, of all of one request, and their number. */
+  /**
+   * Of seeded or written files: the most decoded bytes of one, the most of all files of a request, and the most files
+   * of a request.
+   */
   fileBytes: number
   filesTotalBytes: number
   files: number
-  /** Characters of text that a file's content is answered with, and bytes of paths in a listing. */
+  /** The most characters of text in the answer with a file's content, and the most bytes of paths in a listing. */
   inlineCharacters: number
   listingBytes: number
   webhookTimeoutMs: number

@@ -37,7 +37,10 @@ export function hintOf(world: World, session: Session, name: string): boolean | 
   return found === undefined ? undefined : (found.read_only ?? false)
 }
 
-/** Servers of the session that cannot be reached, with the reason; those it requires, or the others. */
+/**
+ * Servers of the session that cannot be reached, with the reason: those that the session requires, or (`required`
+ * false) the others.
+ */
 export function unreachableServers(
   world: World,
   session: Session,

@@ -112,8 +112,8 @@ export class Models {
   }
 
   /**
-   * The connection that a session asking for these runs on.
-   * @throws {Refusal} 400 that names the id or the model that is not the caller's.
+   * Chooses the connection for a session that asks for this model and this connection.
+   * @throws {Refusal} 400 that names the model or the connection that the organization does not have.
    */
   choose(model: string | undefined, credentialId: string | undefined): Credential {
     if (credentialId !== undefined) return this.#named(credentialId, model)

@@ -38,7 +38,7 @@ interface Spec<Q extends TSchema, B extends TSchema> {
   access: Scope | 'token' | 'any' | 'open'
   /** The bucket that is charged: `creation` for sessions; `write` as the profile decides. */
   cost: 'creation' | 'read' | 'write'
-  /** Whether the idempotency header is read: for every POST, which creates or acts. */
+  /** Whether the idempotency header is read: true for every POST that creates something or acts. */
   idempotent?: boolean
   query?: Q
   body?: B

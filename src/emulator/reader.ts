@@ -20,7 +20,7 @@ interface Parts {
   details: OpenDetails
   log: EventLog
   faults: Faults
-  /** Called before anything of a replay leaves. */
+  /** Called before any byte of a replay is sent. */
   save: () => void
   sessionId: string | null
 }
@@ -95,7 +95,7 @@ export class Reader {
   ping(): void {
     const { faults } = this.#parts
     if (this.#state === 'closed' || faults.on('stop_pings') || faults.on('stall_streams')) return
-    // After the waiting bytes: a slowed stream may be in the middle of a frame.
+    // The ping is put after the waiting bytes, because a slowed stream may be in the middle of a frame.
     this.#keep(PING)
     this.#parts.save()
     this.flush()
@@ -169,7 +169,7 @@ export class Reader {
     if (stop.closes) this.end()
   }
 
-  /** Writes and waits until the client has received it, so that a replay never builds a backlog. */
+  /** Writes `bytes` and waits until the client has received them, so that a replay never builds a backlog. */
   async #write(bytes: Buffer): Promise<void> {
     const { response, faults } = this.#parts
     if (faults.on('stall_streams') || faults.streamRate !== undefined) {

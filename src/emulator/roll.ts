@@ -10,7 +10,7 @@ export class Roll<Entry> {
 
   push(entry: Entry): void {
     this.#entries.push(entry)
-    // A tenth at a time, because each removal moves the rest.
+    // Entries are removed a tenth at a time, because each removal moves the rest.
     const surplus = this.#entries.length - this.#limit
     if (surplus > this.#limit / 10) {
       this.#entries = this.#entries.slice(surplus)

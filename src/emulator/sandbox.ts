@@ -29,11 +29,11 @@ export function wakeWorkspace(world: World, session: Session, turnId: string | n
   const built = session.workspace.wake() === 'created'
   if (built) build(world, session)
   if (!session.serversStarted) startServers(world, session)
-  // After the servers, whose programs must not be found among these files.
+  // The files are written after the servers start: the program of a server must not be found among them.
   if (built) for (const file of session.files) seed(world, session, file)
 }
 
-/** Starts it for one call; afterwards it may pause again. */
+/** Starts the workspace for one request; afterwards it may pause again. */
 export function visitWorkspace(world: World, session: Session): void {
   wakeWorkspace(world, session)
   if (session.run === null || session.status === 'requires_action') session.workspace.idle()

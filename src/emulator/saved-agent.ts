@@ -29,7 +29,7 @@ export class SavedAgents {
     this.#apart = apart
   }
 
-  /** The form of an agent in answers. */
+  /** The saved agents, without the templates that are kept apart. */
   agents(): SavedAgent[] {
     return this.all().filter((saved) => this.#isAgent(saved))
   }

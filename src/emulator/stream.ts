@@ -29,7 +29,7 @@ interface Parts {
   faults: Faults
   details: OpenDetails
   log: EventLog
-  /** Called before anything leaves. */
+  /** Called before any byte is sent. */
   save: () => void
 }
 

@@ -72,7 +72,10 @@ export const toolReadSchema = Type.Unsafe<unknown>({
   properties: { type: { type: 'string' }, redacted: { type: 'array', items: { type: 'string' } } },
 })
 
-/** @throws {Refusal} when an mcp entry has not exactly one of `url` and `command`, or what goes with the other. */
+/**
+ * @throws {Refusal} when an mcp entry does not have exactly one of `url` and `command`, or has a field that belongs
+ * to the other one.
+ */
 export function checkTools(tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries()) {
     if (tool.type !== 'mcp') continue

@@ -15,7 +15,7 @@ export interface TourOptions {
   lookEveryMs?: number
 }
 
-/** The work that a tour starts: who follows the tour knows from it when everything has come. */
+/** How much work a tour starts. A caller that counts it knows when everything has come. */
 export interface TourCounts {
   sessions: number
   messages: number

@@ -19,9 +19,9 @@ export interface Turn {
   completedAt: number | null
   artifacts: ArtifactsState
   skipped: { path: string; reason: string }[]
-  /** The subagent that took it on. */
+  /** The subagent that took the turn. */
   readonly subagentId: string | null
-  /** The files that it left under `outputs/`, until they are published. */
+  /** The files that the turn left under `outputs/`, until they are published. */
   outputs: OutputFile[]
   error: TurnError | null
 }

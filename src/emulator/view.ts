@@ -101,7 +101,7 @@ export function viewItem(details: OpenDetails, event: PersistedEvent): Fields {
   }
 }
 
-/** Made from the event at each read, because there may be very many. */
+/** The id is made from the event at each read, not stored, because there may be very many items. */
 function itemId({ sessionId, seq }: PersistedEvent): string {
   return `item_${sessionId.slice(0, 8)}${seq.toString(16).padStart(10, '0')}`
 }

@@ -71,7 +71,7 @@ export class Webhooks {
     }
   }
 
-  /** False if it does not exist. Its pending deliveries are dropped. */
+  /** Removes a subscription, and drops its pending deliveries. False if it does not exist. */
   remove(id: string): boolean {
     const subscription = this.#subscriptions.get(id)
     if (subscription !== undefined) this.#courier.abandon(subscription, 'the subscription was deleted')

@@ -18,7 +18,7 @@ export interface WorkspaceFile {
   bytes: Uint8Array | null
 }
 
-/** A file on its way to becoming an artifact. */
+/** A file under `outputs/` that will be published as an artifact. */
 export interface OutputFile extends WorkspaceFile {
   path: string
 }
@@ -78,7 +78,7 @@ export class Workspace {
     return this.state === 'running' || this.state === 'paused'
   }
 
-  /** Starts it and keeps it running; returns the actions that this needed. */
+  /** Starts the workspace and keeps it running. Returns what that took; `up`: it was running already. */
   wake(): 'created' | 'resumed' | 'up' {
     this.#idle?.cancel()
     if (this.state === 'running') return 'up'
@@ -94,7 +94,7 @@ export class Workspace {
     return was === 'paused' ? 'resumed' : 'created'
   }
 
-  /** The last work in it has ended: it pauses after a while without new work. */
+  /** The last work in the workspace has ended: it pauses after a while without new work. */
   idle(): void {
     if (this.state !== 'running') return
     this.#idle?.cancel()
@@ -107,7 +107,7 @@ export class Workspace {
     if (path.startsWith(OUTPUTS)) this.#unpublished.add(path)
   }
 
-  /** The present content of files under `outputs/` that were written since the last collection. */
+  /** The current content of the files under `outputs/` that were written since the last collection. */
   takeOutputs(): OutputFile[] {
     const paths = [...this.#unpublished]
     this.#unpublished.clear()
@@ -122,7 +122,7 @@ export class Workspace {
     return this.snapshot
   }
 
-  /** It is lost with all its content, before the end of its lifetime. */
+  /** The workspace is lost with all its content, before the end of its lifetime. */
   lose(): void {
     this.close()
     this.state = 'gone'
@@ -154,7 +154,7 @@ export class Workspace {
     this.idle()
   }
 
-  /** Its lifetime has ended, or its host has stopped. */
+  /** The lifetime of the workspace has ended, or its host has stopped. */
   reclaim(): void {
     this.close()
     this.capture()

@@ -12,7 +12,7 @@ const MAX_ANSWER = 8 * 1024 * 1024
 export interface Answer {
   status: number
   body: JsonObject
-  /** The service's clock less ours, milliseconds; null when the answer had no date. */
+  /** The service's clock minus ours, milliseconds; null when the answer had no date. */
   skew: number | null
   /** The reason for a missing answer; null when there was one. */
   fault: string | null

@@ -3,9 +3,9 @@ import { messageOf } from '../../std/errors.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 
 const MIB = 1024 * 1024
-/** Bytes below which commits soon fail. */
+/** With less free space than this, commits soon fail. Bytes. */
 const LEAST = 64 * MIB
-/** Bytes below which a backlog of a day may not fit. */
+/** With less free space than this, a backlog of a day may not fit. Bytes. */
 const LITTLE = 1024 * MIB
 
 /** Free space on the disk of `folder`. */

@@ -2,7 +2,7 @@ import type { Config } from '../../sidecar/config/config.ts'
 import { span } from '../text.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 
-/** Milliseconds before the expiry of a token from which it is reported, as for the alert. */
+/** A token is reported from this time before its expiry, as by the alert. Milliseconds. */
 const SOON = 7 * 24 * 60 * 60 * 1000
 
 /** The service does not report when its token expires; the configuration may. */

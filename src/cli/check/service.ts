@@ -114,12 +114,12 @@ function subscriptionFinding({ status, body, fault }: Answer, url: string): Find
     : ok('webhooks', `subscription ${id} is active`)
 }
 
-/** Another sidecar in the organization shows by its webhook subscription. */
+/** Another sidecar of the organization can only be recognised by its webhook subscription. */
 function scopeFinding({ scope, webhooks, tools }: Config, { status, body, fault }: Answer): Finding[] {
   if (scope !== null || fault !== null || status !== 200) return []
   const listed = (Array.isArray(body['data']) ? body['data'] : []).filter(isObject)
   const others = listed.filter((one) => one['active'] !== false && one['url'] !== webhooks.publicUrl)
-  // A subscription that the user created for us.
+  // One subscription may be ours: the user creates it if the configuration has no public address.
   const ours = webhooks.enabled && webhooks.publicUrl === null ? 1 : 0
   if (others.length <= ours) return []
   const urls = others.map((one) => stringOf(one['url']) ?? '').join(', ')

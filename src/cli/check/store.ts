@@ -61,7 +61,7 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
 const POOLED =
   'a pooler stands between, so statements are not prepared, and replicas find the changes of others within a second'
 
-/** What a start would find. */
+/** Reports what `run` would find in the database. */
 async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Finding> {
   const { glanceAtDatabase } = await import('../../sidecar/store/postgres/inspect.ts')
   try {

@@ -2,7 +2,9 @@ import { isObject, parseJson } from '../../std/json.ts'
 import type { Observer } from '../../core/observer.ts'
 import type { Received } from './compare.ts'
 
-/** What was made, and what the user's own app accepted, as the sidecar saw it. */
+/**
+ * The facts that the sidecar made, and those of them that the user's own app accepted, as the sidecar reported it.
+ */
 export class Accepted {
   readonly #made = new Map<string, Received['event']>()
   readonly events = new Map<string, Received>()

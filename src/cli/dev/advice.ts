@@ -9,7 +9,7 @@ export interface Advice {
   fix: string
 }
 
-/** null if the line of the record suffices. `address`: the option `--url` of a command; empty at the usual port. */
+/** null if the printed line says enough. `address`: the option `--url` of a command; empty at the usual port. */
 export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp, address: string): Advice | null {
   const { status, error } = answerOf(record)
   const tool = record.kind === 'run' ? record.report.tool : null
@@ -85,7 +85,7 @@ export function adviceOnTls(error: string): Advice | null {
   }
 }
 
-/** What follows a callback that was not accepted. */
+/** What happens next with a callback that was not accepted. */
 export function nextStep({ outcome, wait, attempt }: CallbackDone): string {
   switch (outcome) {
     case 'delivered':

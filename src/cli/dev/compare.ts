@@ -105,7 +105,7 @@ function keyOf({ type, session_id: sessionId, data }: Received['event']): string
   if (seq !== '') return `transcript ${seq}`
   const id =
     idIn(data, 'turn', 'id') ?? idIn(data, 'action', 'call_id') ?? idIn(data, 'call', 'call_id') ?? sessionId
-  // A call of a failed tool is answered too: with the fixed error.
+  // A call whose tool failed is answered, too: with the configured error text.
   return `${type === 'call.failed' ? 'call.answered' : type} ${id}`
 }
 

@@ -4,7 +4,7 @@ import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import type { Environment } from '../../sidecar/config/expand.ts'
 import type { Sidecar } from '../../sidecar/sidecar.ts'
 
-/** Where the commands look for a sidecar. */
+/** The port at which the other commands look for a sidecar. */
 export const CONSOLE_PORT = 8481
 const ADMIN = `127.0.0.1:${CONSOLE_PORT}`
 

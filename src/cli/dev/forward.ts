@@ -23,7 +23,7 @@ interface PlayOptions {
 }
 
 const SERVICE_PORT = 4010
-/** An editor writes a file in several steps. Milliseconds. */
+/** How long to wait after a change of the file, because an editor writes it in several steps. Milliseconds. */
 const CALM = 100
 
 /** `dev` with the user's own app in place of the example. */
@@ -89,7 +89,7 @@ function inUse(port: number, what: string): string {
   return `Port ${port} is in use by another program: the ${what} has the port above.`
 }
 
-/** A message that calls a function and writes an artifact, to paste. */
+/** A command to paste, which creates a session with a message that calls a function. */
 function howToSend(baseUrl: string): string[] {
   const body = JSON.stringify({ input: { text: 'call lookup_order {"order_id":"42"}\nsay {{last}}' } })
   return [

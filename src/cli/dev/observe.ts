@@ -57,7 +57,10 @@ export function observer(print: (record: DevRecord) => void, titles: Titles): Pa
   }
 }
 
-/** What the user's own app is shown: sessions by their ids, and also the runs of tools without an output. */
+/**
+ * Prints what happens with the user's own app. Sessions are shown by their ids, and runs of tools without an output
+ * are shown, too.
+ */
 export function appObservers(show: { record(record: DevRecord): void }): Partial<Observer>[] {
   const print = (record: DevRecord): void => show.record(record)
   const titles: Titles = (sessionId) => sessionId ?? '(all)'

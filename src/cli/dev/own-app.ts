@@ -15,7 +15,7 @@ export interface ForwardOptions {
   tool?: Readonly<Record<string, string>>
   events?: string[]
   secretFile?: string
-  /** false: function calls are left to others. */
+  /** false: function calls are left to other programs. */
   tools?: boolean
 }
 

@@ -6,7 +6,7 @@ import { codeOf } from '../../std/errors.ts'
 import { closeAtEnd } from '../closing.ts'
 import type { Context } from '../context.ts'
 
-/** Of every emulator that a command starts. */
+/** The token of every emulator that a command starts. */
 export const TOKEN = 'svc_pat_dev'
 
 /** The emulator, at `port` or, if that is in use, at a free one. `stack` closes it. */

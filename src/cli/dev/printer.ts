@@ -18,7 +18,7 @@ const WIDE: Layout = { time: 8, kind: 8, type: 24, session: 24, result: 14, ms: 
 /** Fits 80 columns. */
 const NARROW: Layout = { time: 7, kind: 8, type: 20, session: 16, result: 12, ms: 6 }
 const GAP = '  '
-/** Where sessions have no titles, their ids are shown up to here. */
+/** A session without a title is shown by this many characters of its id. */
 export const SHORT_ID = 8
 
 /** A pipe has no width; there texts of the agent are cut to this length. */

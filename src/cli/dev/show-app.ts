@@ -33,11 +33,11 @@ export function showApp({ terminal, env }: Context, app: OwnApp): AppShow {
   const note = ({ cause, fix }: Advice): void =>
     terminal.out(`  ${paint('yellow', '!')} ${cause}\n    ${paint('dim', 'fix:')} ${asTyped(fix, env)}\n`)
 
-  /** Probes of an app that does not listen are shown once. */
+  /** While the app does not listen, every attempt fails for the same reason: only the first is shown. */
   const isNew = (record: CallbackDone | RunFailed, target: string, cause: string | undefined): boolean =>
     answerOf(record).status !== null || cause === undefined || shown.get(target) !== cause
 
-  /** Names the sidecar in a command, where the command does not find it. */
+  /** The option `--url` for printed commands that would not find the sidecar by themselves; otherwise empty. */
   let address = ''
   /** Records that came before the start was reported. */
   let early: DevRecord[] | null = []

@@ -7,7 +7,7 @@ export interface Answers {
   tool: string | null
 }
 
-/** Beside the handler, in the same app. */
+/** The address of the tool: beside the handler, in the same app. */
 export function toolUrl(handlerUrl: string, tool: string): string {
   return new URL(`/tools/${encodeURIComponent(tool)}`, handlerUrl).href
 }

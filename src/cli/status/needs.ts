@@ -76,7 +76,10 @@ function holdNeeds({ status, now }: Seen): Need[] {
   return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar continues then; callbacks continue now' }]
 }
 
-/** A follower shows the state that the leader reported last: a dead leader looks alive until another one has taken over. */
+/**
+ * Another replica shows the state that the leader reported last. So a leader that has just died looks alive until a
+ * replica takes over.
+ */
 function leaderNeeds({ status }: Seen): Need[] {
   const leader = rowsOf(status, 'replicas').find((row) => row['leader'] === true && row['self'] !== true)
   const unseen = numberOf(leader?.['seen_seconds_ago']) ?? 0

@@ -36,7 +36,9 @@ export class DataFileError extends OperatorError {
   }
 }
 
-/** A record to write, a record to remove, or all records of a kind before a place to remove. */
+/**
+ * Writes one record, removes one (`json` null), or removes all records of a kind whose place is lower than `below`.
+ */
 export type Change = { kind: string; place: number; json: string | null } | { kind: string; below: number }
 
 interface Row {
@@ -114,7 +116,7 @@ export class DataFile {
     return name
   }
 
-  /** @throws {DataFileError} when the file does not have them. */
+  /** @throws {DataFileError} when the file does not have bytes of this name. */
   bytes(name: string): Uint8Array {
     const loaded = this.#loaded.get(name)
     if (loaded !== undefined) return loaded
@@ -128,7 +130,7 @@ export class DataFile {
     return bytes
   }
 
-  /** To call after everything is loaded: removes bytes that no record uses. */
+  /** Called after everything is loaded: removes bytes that no record uses. */
   sweep(): void {
     const names = this.#db.prepare<[], string>('SELECT hash FROM blob').pluck().all()
     const remove = this.#db.prepare('DELETE FROM blob WHERE hash = ?')
@@ -164,16 +166,16 @@ export function damaged(path: string, what: string): DataFileError {
   )
 }
 
-/** It holds tokens and keys: only our user may read it. SQLite gives its side files the same mode. */
+/** The file holds tokens and keys: only our user may read it. SQLite gives its side files the same mode. */
 function open(path: string): Database.Database {
   createFolder(dirname(path))
   closeSync(openSync(path, 'a', 0o600))
   return new Database(path, { timeout: BUSY_MS })
 }
 
-/** Recognises the file before anything is written to it. */
+/** Recognises the file before it writes anything to it. */
 function prepare(db: Database.Database, path: string, profile: string): void {
-  // Held until the process ends in any way.
+  // The lock is held until the process ends, even if it is killed.
   db.pragma('locking_mode = EXCLUSIVE')
   const empty = db.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
   if (!empty) recognise(db, path, profile)

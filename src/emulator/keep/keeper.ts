@@ -10,7 +10,7 @@ import { keptResources } from './resources.ts'
 import type { Kept } from './shelf.ts'
 import { keptSessions, type Interrupted } from './sessions.ts'
 
-/** Interval of writes of unsent state, in real milliseconds. */
+/** Some changes cause no answer, frame or delivery: they are written at this interval, in real milliseconds. */
 const TICK_MS = 100
 /** A smaller difference of the clocks does not count as a moved clock, milliseconds. */
 const CLOCK_SLACK_MS = 50
@@ -39,7 +39,8 @@ export class Keeper {
     const interrupted: Interrupted[] = []
     this.#kept = [...keptResources(world), ...keptLedger(world), ...keptSessions(file, world, interrupted)]
     try {
-      // The connection that exists at the start is in the file, unless it was removed.
+      // Every emulator starts with a model connection. A file contains that connection, unless it was removed, so it
+      // is not kept twice.
       if (!file.fresh) world.models.clear()
       for (const kept of this.#kept) kept.load(file)
       file.sweep()
@@ -74,7 +75,7 @@ export class Keeper {
   close(): void {
     clearInterval(this.#tick)
     try {
-      // A failure was already reported.
+      // If a save failed before, its failure was reported then.
       if (this.#failure === undefined) this.save()
     } finally {
       this.#closed = true
@@ -83,7 +84,7 @@ export class Keeper {
   }
 }
 
-/** The time at the start: the time in the file, plus the time that has passed since. It never moves back. */
+/** The time at the start: the time in the file, plus the time since the last stop. It never moves back. */
 export function timeOf(file: DataFile): number | undefined {
   const [now, offset] = [file.fact('clock_now'), file.fact('clock_offset')]
   return now === undefined ? undefined : Math.max(Number(now), Date.now() + Number(offset))

@@ -14,7 +14,7 @@ export function keptLedger({ ledger }: World): Kept[] {
       from: (place) => ledger.actions.from(place),
       final: ({ resolution }) => resolution !== null,
       write: ({ deadline: _deadline, resolve: _resolve, ...rest }) => rest,
-      // The turn that waited for it ended with the former process.
+      // The turn that waited for the action ended with the earlier process.
       read: (record) => ({ ...record, deadline: null, resolve: () => undefined }),
       restore: (actions, forgotten) => ledger.restoreActions(actions, forgotten),
     }),

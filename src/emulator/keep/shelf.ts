@@ -40,7 +40,7 @@ export interface Kept {
   changes(): Change[]
 }
 
-/** Entries that were added, changed and removed since the last write. */
+/** For entries that are added, changed and removed in any order. */
 export function shelf<Entry extends object, S extends TSchema>(codec: ShelfCodec<Entry, S>): Kept {
   const written = new Map<string, { place: number; json: string }>()
   const settled = new WeakSet<Entry>()
@@ -85,7 +85,7 @@ export function shelf<Entry extends object, S extends TSchema>(codec: ShelfCodec
   }
 }
 
-/** Entries that are only appended, removed from the front, and changed until they are final. */
+/** For entries that are only appended, removed from the front, and changed until they are final. */
 export function journal<Entry extends object, S extends TSchema>(codec: JournalCodec<Entry, S>): Kept {
   const { kind } = codec
   const open = new Map<number, { entry: Entry; json: string }>()

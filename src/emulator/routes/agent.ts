@@ -10,7 +10,6 @@ import type { World } from '../world.ts'
 import { savedBody } from './saved-body.ts'
 import { viewTemplate } from './template.ts'
 
-/** Saved agents. */
 export function agentOperations(details: OpenDetails): Operation[] {
   const { saveAgent, deleteAgent } = details.paths
   return [
@@ -107,7 +106,7 @@ function findAgent(world: World, id: string | undefined): SavedAgent {
   return agent
 }
 
-/** An agent without a model shows the model of the present default connection. */
+/** An agent without a model shows the model of the current default connection. */
 function viewAgent(world: World, agent: SavedAgent): Record<string, unknown> {
   return {
     ...viewTemplate(agent),

@@ -3,7 +3,7 @@ import { pageOf, placeById, plainPage } from '../page.ts'
 import type { OpenDetails } from '../profile/details.ts'
 import { viewList } from '../view.ts'
 
-/** The variables of the one environment profile that there is. */
+/** The one environment profile that there is, which has no variables. */
 const PROFILES = [
   { object: 'environment_profile', id: 'envp_default', name: 'default', is_default: true, variable_count: 0 },
 ]
@@ -13,7 +13,6 @@ export function isProfile(id: string): boolean {
   return PROFILES.some((profile) => profile.id === id)
 }
 
-/** Environment profiles. */
 export function environmentProfileOperations(details: OpenDetails): Operation[] {
   return [
     operation({

@@ -44,7 +44,7 @@ export function mountOwnRoutes(
 ): void {
   const names = new Set(allowedHosts.map((name) => name.toLowerCase()))
   app.addHook('onRequest', (request, _reply, done) => {
-    // The route, not request.url: there /%5Femulator or http://host/_emulator leads to the same routes.
+    // Checks the route, not `request.url`: /%5Femulator or http://host/_emulator leads to the same routes.
     if (request.routeOptions.url?.startsWith('/_emulator')) refusePages(request, names)
     done()
   })

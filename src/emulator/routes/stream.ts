@@ -49,10 +49,7 @@ export function streamOperations(details: OpenDetails): Operation[] {
   ]
 }
 
-/**
- * The header has the newer position: a client that reconnects keeps the address of its first
- * request.
- */
+/** A client that reconnects keeps the address of its first request, so the header has the newer position. */
 function open(
   { world, token, query: { last_event_id }, lastEventId }: Call<{ last_event_id?: string }, unknown>,
   sessionId: string | null,

@@ -16,7 +16,6 @@ const body = Type.Object(
   { additionalProperties: false },
 )
 
-/** Webhook subscriptions. */
 export function webhookOperations(details: OpenDetails): Operation[] {
   return [
     operation({

@@ -3,7 +3,7 @@ import { isAlias, isMap, isSeq, LineCounter, parseDocument, type Document } from
 import { judge, type Fault } from './judge.ts'
 import type { Scenario } from './schema.ts'
 
-/** The line language and nothing else. */
+/** No replies and no sessions: each line of a message is a step (the line language). */
 export const DEFAULT_SCENARIO: Scenario = { name: 'default' }
 
 /**
@@ -47,7 +47,7 @@ function textOf(file: string): string {
   }
 }
 
-/** The parser's own limit on aliases holds here. */
+/** `toJS` throws if the file has more aliases than the parser accepts. */
 function contentOf(file: string, document: Document): unknown {
   try {
     return document.toJS()

@@ -9,8 +9,8 @@ const LARGEST_BURST_BYTES = 65_536
 type Reader = (rest: string) => Step | undefined
 
 /**
- * The line language, verb by verb. `undefined` means that the line is no step, so the agent repeats
- * it.
+ * The line language: each line of a message is a step, which begins with one of these verbs. `undefined` means that
+ * the line is not a step, so the agent repeats it.
  */
 const VERBS: Readonly<Record<string, Reader>> = {
   say: (rest) => ({ do: 'say', text: rest }),

@@ -10,7 +10,7 @@ const text = Type.String()
 const word = Type.String({ minLength: 1 })
 const anything = Type.Unknown({ description: 'Any JSON value; default an empty object.' })
 
-/** The description completes the sentence `must be …`. */
+/** Error messages contain the description after `must be`. */
 export const duration = Type.String({
   pattern: '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$',
   description: 'a duration such as 250ms, 30s, 5m, 2h or 7d',

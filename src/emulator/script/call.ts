@@ -49,7 +49,7 @@ function deadlineOf(session: Session, name: string): number | null {
   return tool?.type === 'function' && tool.timeout_seconds !== undefined ? tool.timeout_seconds * 1000 : null
 }
 
-/** The outcome for the agent; a passed deadline is an outcome too, and the turn continues. */
+/** What the agent gets for its call. A passed deadline is an outcome, too: the turn continues. */
 async function outputOf(scene: Scene, { action }: Raised, resolution: Resolution): Promise<string> {
   if (resolution.kind === 'lost') return loseTurn(scene)
   const answered = resolution.kind === 'output' || resolution.kind === 'error'

@@ -7,7 +7,7 @@ export function todos({ world, session, turn }: Scene, list: readonly Todo[]): v
   publish(world, session, turn.id, 'agent.todos', { open: { todos: list } })
 }
 
-/** Makes one summary of `messages` earlier ones in the model's context. */
+/** Replaces `messages` earlier messages in the model's context by one summary. */
 export function compact({ world, session, turn }: Scene, messages: number): void {
   publish(world, session, turn.id, 'agent.compaction', { open: { messages } })
 }
