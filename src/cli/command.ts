@@ -35,7 +35,7 @@ export interface OptionSpec {
   conflicts?: readonly string[]
 }
 
-/** `shown`: how help prints a value that is no text. */
+/** `shown`: how help prints a value that is not a text. */
 export interface OptionDefault {
   value: unknown
   shown?: string

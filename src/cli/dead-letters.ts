@@ -30,9 +30,9 @@ export interface DeadLetters {
 }
 
 /**
- * Three dead letters are retried, and one fails again: it is a dead letter as before, with a later
- * attempt. Twelve facts are replayed, and a newer one is dead-lettered meanwhile: it is no part of
- * the replay and is reported separately.
+ * Three dead letters are retried, and one fails again: it is a dead letter as before, with a later attempt. Twelve
+ * facts are replayed, and a newer one is dead-lettered meanwhile: it does not belong to the replay and is reported
+ * separately.
  */
 export async function watchDeadLetters(client: AdminClient, selection: Selection): Promise<DeadLetters> {
   const newest = await newestPosition()

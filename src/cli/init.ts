@@ -57,7 +57,7 @@ export async function init(
 }
 
 async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promise<Answers> {
-  /** An address that cannot be used is asked for again. `format`: of the value, unless it is empty. */
+  /** Asks again until the address can be used. `format`: the check of a text that is not empty. */
   const question = async (
     given: string | undefined,
     text: string,

@@ -33,7 +33,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     service: serviceOf(options, env),
     stream: { start_from: 'now' as const },
     admin: { listen: await chooseAdmin(env) },
-    // Failures of the app are shown as lines.
+    // Failures of the app are printed as lines of their own: the log need not repeat them.
     log: { level: 'error' as const },
   }
   const { baseUrl, doubts } = await prove({ ...given, ...configOf(app) }, options, env)
@@ -132,7 +132,7 @@ async function prove(
   return { baseUrl, doubts: findings.flatMap(doubtsOf) }
 }
 
-/** Missing scopes and routes that do not end the command; what does not work without them. */
+/** Scopes and routes that are missing, but do not end the command, each with what does not work without it. */
 function doubtsOf({ subject, state, message, fix = '' }: Finding): Advice[] {
   return state === 'ok' ? [] : [{ cause: `${subject}: ${message}`, fix }]
 }

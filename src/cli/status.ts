@@ -68,7 +68,10 @@ function needs(seen: Seen, { paint }: Pick<Terminal, 'paint'>): string[] {
   })
 }
 
-/** The minutes of the last hour, added up. The first may have begun before the sidecar started, so it is named by its time. */
+/**
+ * The sums over the minutes of the last hour. The first minute may have begun before the sidecar started, so the line
+ * says since when they are.
+ */
 function throughput(minutes: readonly JsonObject[]): string[] {
   const [first] = minutes
   if (first === undefined) return []

@@ -12,7 +12,7 @@ export interface Terminal {
   paint: Paint
   /** Like `paint`, for `err`. */
   paintErr: Paint
-  /** A terminal with a person. Questions go to `err`. */
+  /** Opens a dialogue with the person at the terminal; null if there is none. Questions go to `err`. */
   readonly dialogue?: (() => Promise<Dialogue>) | null
 }
 

@@ -18,7 +18,10 @@ import {
 /** The resources of the service. Times are milliseconds on its clock (rule GEN-20). */
 type Read<R> = R extends Reader<infer T> ? T : never
 
-/** Withheld secrets are named in `redacted`, which is no request field: an entry with it cannot be sent back. */
+/**
+ * Withheld secrets are named in `redacted`. Requests must not have this field, so an entry with it cannot be sent
+ * back.
+ */
 export const readTool = entry(
   {
     type: word<
@@ -179,7 +182,7 @@ export const readCredential = object({
   id,
   model: orNull(text),
   label: orNull(text),
-  /** Only in the answer to the connection, like the fields below. */
+  /** Only in the answer that creates the connection, like the fields below. */
   connector: orNull(text),
   is_default: orNull(flag),
   last4: orNull(text),

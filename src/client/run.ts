@@ -70,7 +70,7 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
       const session = await idle(hurry)
       if (session === null) return null
       const fresh = newerThan(before?.id, await newest(expected + 1))
-      // No message was sent after ours, so the newest turn is its turn.
+      // No message was sent after ours, so the newest turn is the turn of our message.
       if (fresh.length >= expected) return fresh[0] ?? null
       if (session.status !== 'failed' || fresh.length > 0) return null
       // The session may still be failed from an earlier turn. A run that could not start leaves an item with the

@@ -47,9 +47,9 @@ export interface ServiceOptions {
 }
 
 export interface ServiceClient extends Service {
-  /** Reads the service's description. Never fails: the answer has the fault, and an earlier result is kept. */
+  /** Reads the service's description. Never fails: the result has the fault, and an earlier result is kept. */
   discover(): Promise<Discovery>
-  /** The present result. */
+  /** The current result of discovery. */
   discovery(): Discovery
   setToken(token: string): void
   /** `processes` processes use our token: this one gets an equal part of its rate budget. */
@@ -106,7 +106,10 @@ export function createService(options: ServiceOptions): ServiceClient {
     discover: (document) => discover(document, options.routes),
   })
   const onSkipped = (fault: Malformed): void =>
-    log.warn({ fault: fault.message }, 'an entry of the service could not be parsed and is skipped')
+    log.warn(
+      { fault: fault.message },
+      'an entry of a list from the service could not be parsed and is skipped',
+    )
 
   interface Request {
     ids?: Ids
@@ -168,7 +171,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     )
   }
 
-  /** Every page of a list without `limit` and `order`. */
+  /** Reads every page of a list that accepts neither `limit` nor `order`. */
   async function readAll<T>(operation: OperationName, ids: Ids, parse: (entry: unknown) => T): Promise<T[]> {
     const all: T[] = []
     let after: string | undefined

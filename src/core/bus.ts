@@ -23,9 +23,9 @@ export interface Topics {
   actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void
   /** The stream sent a transient event, which is never stored. */
   transient(event: TransientEvent): void
-  /** The first read of the service is complete, or failed and will be tried again. */
+  /** The first read of all sessions is complete, or failed and will be tried again. */
   looked(done: boolean): void
-  /** A read of the list of sessions is complete (null), or failed and will be tried again. */
+  /** A sweep is complete (null), or failed and will be tried again. */
   swept(problem: string | null): void
 
   // The following reports are about durable changes.

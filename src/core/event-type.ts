@@ -36,7 +36,7 @@ const TRANSIENT_EVENTS = ['agent.text', 'agent.thinking'] as const
 export type PersistedEvent = (typeof PERSISTED_EVENTS)[number]
 export type TransientType = (typeof TRANSIENT_EVENTS)[number]
 
-/** `transcriptType` for the compiler. */
+/** What `transcriptType` returns, as a type. */
 export type TranscriptTypeOf<Name extends string> = Name extends StateType ? `stream.${Name}` : Name
 
 /** Every type that a handler can select and that this version knows. */

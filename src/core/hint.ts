@@ -14,8 +14,8 @@ export interface Hint {
   /** Milliseconds that the read may wait, so that several hints cost one read. */
   delay: number
   /**
-   * The subject of the fact that the channel reported (see Fact.subject), so that the fact can
-   * record the first channel.
+   * The subject of the fact that the channel reported (see Fact.subject), so that the fact can record which channel
+   * was first.
    */
   subject?: string
 }

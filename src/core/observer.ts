@@ -55,7 +55,7 @@ export interface Observer {
   /** It renewed its leases, or could not; `fenced`: another process took over. */
   leaseRenewed(outcome: RenewalOutcome): void
 
-  /** The number of present readers of the relay. */
+  /** The number of connected readers of the relay. */
   relayReaders(count: number): void
   /** Frames were sent to readers of the relay, counted for each reader. */
   relayFrames(source: 'live' | 'replay', count: number): void

@@ -11,7 +11,7 @@ export interface ListQuery {
 /** The body of an answer to a function call (rules ACT-13, ACT-15). */
 export type Answer = { output: string } | { error: string }
 
-/** How a request is sent that has an effect on the service. */
+/** How to send a request that has an effect on the service. */
 export interface Posting {
   /** The idempotency value, the same for every attempt. */
   key: string

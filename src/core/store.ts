@@ -38,7 +38,7 @@ export interface FactLog {
    * `expected`: the types that each channel reports. Each step has a bounded length; `more`: another step is needed.
    */
   missed(expected: Expected, age: number): Promise<{ missed: Miss[]; more: boolean }>
-  /** Removes delivered facts older than `age` milliseconds, and counts them, in steps as above. */
+  /** Removes delivered facts older than `age` milliseconds, and counts them, in steps as in `missed`. */
   prune(age: number): Promise<{ facts: number; more: boolean }>
 }
 
@@ -71,12 +71,13 @@ export interface Resources {
 /*
  * The verbs of the three work queues, which show a process only what its shards hold:
  * - `claim(room)`: items that are due and free, the longest due first, as many as there is room for. Only the caller
- *   works on them, until it returns them or its lease ends.
- * - `retry(…, after)` returns an item, which is due again after so many milliseconds. `release` returns it unchanged.
+ *   works on them, until it releases them or its lease ends.
+ * - `retry(…, after)` frees an item, which is due again after so many milliseconds. `release` frees it unchanged.
  *   After the end of the lease both do nothing.
  * - `nextDue`: milliseconds until a free item is due; 0: now; null: no item is known.
  *
- * A commit also applies its changes to claimed items: a reading of a hint, a step of a call, an ack of a lane.
+ * A commit also changes claimed items: the result of a read changes its hint, a step changes its call, and an ack
+ * changes its lane.
  */
 
 /** Sessions to read, one hint each, and the request for a sweep (null). */
@@ -128,7 +129,7 @@ export interface LaneRoom {
 export interface CallQueue {
   claim(room: CallRoom): Promise<ClaimedCall[]>
   release(callId: string, lease: Lease): Promise<void>
-  /** When the next call is due for which there is room. */
+  /** Milliseconds until the next call is due, of those for which there is room. */
   nextDue(room: CallRoom): Promise<number | null>
   get(callId: string): Promise<Call | null>
 }
@@ -154,8 +155,8 @@ export interface Settings {
 /** The actions of an operator. */
 export interface Operator {
   /**
-   * Makes dead deliveries pending again, and by `id` also a delivered one, in several transactions. `dryRun`: counts
-   * them.
+   * Makes dead deliveries pending again, and by `id` also a delivered one, in several transactions. `dryRun`: only
+   * counts them.
    */
   retry(selection: RetrySelection): Promise<{ count: number }>
   /** Makes past facts that the handler selects pending for it again, in several transactions, the oldest first. */
@@ -194,7 +195,7 @@ export interface Committed {
   /** The facts that were new, in order. */
   facts: StoredFact[]
   lanes: LaneExtension[]
-  /** Sessions whose reading was not written: it was older than the stored state, or its lease had ended. */
+  /** Sessions whose read was not written: it was older than the stored state, or its lease had ended. */
   stale: string[]
   /** Calls whose step was refused: the table has no such arrow, or the lease has ended. */
   refused: string[]

@@ -71,8 +71,8 @@ export type ToolResult =
   | { kind: 'deferred'; status?: number }
   | { kind: 'rejected'; error: string; status?: number }
   /**
-   * `ran`: whether the tool may have had an effect, if it did not report a failure itself.
-   * `retryAfter`: milliseconds.
+   * `ran`: absent if the tool itself reported the failure; otherwise whether it may have had an effect. `retryAfter`:
+   * milliseconds.
    */
   | { kind: 'failed'; error: string; status?: number; ran?: 'no' | 'unknown'; retryAfter?: number }
 

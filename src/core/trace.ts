@@ -11,7 +11,6 @@ export interface TraceSource {
   key: string
 }
 
-/** The names of our spans. */
 export type SpanName = 'reading' | 'callback' | 'tool' | 'answer'
 
 export type Attributes = Record<string, string | number>
@@ -27,8 +26,9 @@ export interface Span {
 }
 
 export interface Tracer {
-  /** `since`: wall clock milliseconds, if the work began earlier. */
-  /** `attributes` is called only if a span is recorded. */
+  /**
+   * `since`: wall clock milliseconds, if the work began earlier. `attributes` is called only if a span is recorded.
+   */
   start(name: SpanName, source: TraceSource, attributes: () => Attributes, since?: number): Span
 }
 

@@ -125,7 +125,7 @@ function time(raw: JsonObject, key: string, what: string): number {
   return value
 }
 
-/** The latest and, negated, the earliest time of a date, milliseconds. */
+/** The latest time that a `Date` can have, milliseconds; its negative is the earliest. */
 const LATEST = 8.64e15
 
 /**

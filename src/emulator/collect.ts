@@ -11,7 +11,7 @@ import type { World } from './world.ts'
  */
 export function collectArtifacts(world: World, session: Session, turn: Turn, collectMs: number | null): void {
   turn.artifacts = 'pending'
-  // A copy of the present files: the next turn, or the end of the workspace, does not change it.
+  // A copy of the current files: the next turn, or the end of the workspace, does not change it.
   turn.outputs = session.workspace.takeOutputs()
   resumeCollection(world, session, turn, collectMs)
 }

@@ -19,7 +19,7 @@ const REQUEST_TIMEOUT_MS = 60_000
 /** Longest id in a path; anything longer names nothing. */
 const MAX_PARAM_CHARACTERS = 500
 
-/** The service's HTTP face: mounts operations and answers every failure in the documented shape. */
+/** The HTTP side of the service: mounts operations, and answers every failure in the documented shape. */
 export function createServer(world: World): FastifyInstance {
   const app = fastify({
     bodyLimit: world.limits.bodyBytes,

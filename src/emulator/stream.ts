@@ -82,7 +82,7 @@ export class Streams {
     })
     this.#readers.add(reader)
     const ping = clock.every(limits.pingMs, () => reader.ping())
-    // A write fails if the client has just left; this is no failure of the emulator.
+    // A write fails if the client has just left: the emulator continues.
     response.on('error', () => reader.cut())
     response.once('close', () => {
       ping.cancel()

@@ -1,4 +1,4 @@
-/** The webhook addresses of an organization. */
+/** A webhook address of the organization. */
 export interface Subscription {
   readonly id: string
   readonly url: string

@@ -75,7 +75,7 @@ export type LedgerDelivery = Pick<Delivery, 'id' | 'event' | 'status' | 'reason'
   created_at: number
 }
 
-/** The present ledger; `afterSeq` omits the events up to there. */
+/** The current ledger; `afterSeq` omits the events up to there. */
 export function viewLedger(world: World, afterSeq: number): LedgerView {
   const { ledger, log, sessions } = world
   const all = [...sessions.live(), ...sessions.deleted()]

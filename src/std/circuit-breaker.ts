@@ -9,7 +9,7 @@ const WAIT = { base: 500, max: 5000 }
 export interface Rest {
   /** Steady milliseconds: no work begins before. */
   readonly until: number
-  /** The store refused a write, and no write has succeeded since: the next work is a trial, and one is enough. */
+  /** The store refused a write, and no write has succeeded since: only one piece of work, the trial, may begin. */
   readonly trying: boolean
   refused(error: unknown): void
   /** A write succeeded. */

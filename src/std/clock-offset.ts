@@ -33,9 +33,9 @@ export class ClockOffset {
   }
 
   /**
-   * From our wall clock, milliseconds; 0 before the first answer, and if it is below one second. It is the middle of the
-   * bounds. If they are far apart, because the service was slow or we slept, it is near the lower one. With an offset
-   * that is too large, deadlines would end too early, and events after our start would count as older.
+   * The offset to our wall clock, milliseconds; 0 before the first answer, and if it is below one second. It is the
+   * middle of the bounds. If they are far apart, because the service was slow or we slept, it is near the lower one.
+   * With an offset that is too large, deadlines would end too early, and events after our start would count as older.
    */
   from(clock: Pick<Clock, 'now' | 'steady'>): number {
     if (this.open === Infinity) return 0

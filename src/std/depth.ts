@@ -30,7 +30,7 @@ export function readJson(text: string): unknown {
 }
 
 /**
- * Reads what is passed on: members that need not be looked at stay text, which `writeJson` writes.
+ * Parses a resource that is passed on: members that the sidecar never reads stay text, which `writeJson` writes.
  * @throws {Error} as `readJson`.
  */
 export function readResource(text: string): unknown {

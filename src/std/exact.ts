@@ -6,8 +6,8 @@ import { Verbatim } from './verbatim.ts'
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
 /**
- * A double may not hold a number with this many digits, with or without a point. With an exponent
- * of three digits the number may be too large or too small.
+ * A double cannot hold every number with this many digits, with or without a point. With an exponent of three digits
+ * the number may be too large or too small.
  */
 const LONG = 16
 const EXPONENT = /[eE][+-]?\d{3}/g
@@ -99,7 +99,7 @@ function exactOf(source: string): Exact {
   return { taken, value: taken ? (value ?? rawJSON(source)) : null }
 }
 
-/** The positions of numbers that a double may not hold, or of similar text in a string. */
+/** The positions of numbers that a double possibly cannot hold, and of similar text in a string. */
 class Candidates {
   readonly #text: string
   #long = -1

@@ -28,7 +28,6 @@ export class Fifo<T> {
     return this.#entries.slice(this.#head, this.#head + count) as readonly T[]
   }
 
-  /** Removes the first. */
   shift(): T | undefined {
     if (this.length === 0) return undefined
     const entry = this.#entries[this.#head]

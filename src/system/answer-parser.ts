@@ -5,7 +5,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const [CR, LF] = Buffer.from('\r\n')
 const COLON = 0x3a
 
-/** Milliseconds that an idle connection is kept if its server does not say how long, and at most if it does. */
+/** How long an idle connection is kept, milliseconds: if its server does not say how long, and at most if it does. */
 const KEPT = 4000
 const KEPT_MAX = 600_000
 /**

@@ -19,7 +19,7 @@ export function identifyProcess(): string | null {
 
 /**
  * A sidecar was killed and starts again: true if the process that `identity` names certainly does not live any more.
- * false: it lives, it ran on another machine or in another container, or nothing is known.
+ * False if it lives, if it ran on another machine or in another container, or if nothing is known.
  */
 export function isGone(identity: string): boolean {
   const own = ownIdentity()

@@ -312,7 +312,7 @@ class Origin {
 /**
  * - `opening`
  * - `open`: idle, or an exchange is under way
- * - `looked at`: for one turn of the event loop, to see whether the peer has closed it
+ * - `looked at`: for one pass of the event loop, to see whether the peer has closed it
  * - `closed`
  */
 type ConnectionState = 'opening' | 'open' | 'looked at' | 'closed'

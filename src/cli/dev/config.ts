@@ -36,7 +36,7 @@ export async function devConfig(
     webhooks: { enabled: true, listen: webhooks, public_url: `http://${webhooks}/webhooks` },
     polling: { interval: '2s', sweep: '15s' },
     admin: { listen },
-    // The failures of the app are shown above, not in the log.
+    // Failures of the app are printed as lines of their own: the log need not repeat them.
     log: { level: 'error' },
   }
 }

@@ -22,9 +22,9 @@ import { startGateway, type Gateway } from './crash-gateway.ts'
 import { startService, TOKEN } from './parts.ts'
 
 const TOOL = 'refund_order'
-/** Each moment must come within this time, milliseconds. */
+/** The moment of each kill must come within this time, milliseconds. */
 const PATIENCE = 30_000
-/** How long each moment lasts before the kill, milliseconds: a real tool takes time, too. */
+/** How long that moment lasts before the kill, milliseconds: a real tool takes time, too. */
 const HOLD = 300
 /** One page is enough: this scenario makes about twenty facts. */
 const ALL = 1000

@@ -88,7 +88,7 @@ function leaderNeeds({ status }: Seen): Need[] {
   return [{ tone: 'bad', text, advice: 'nothing to do: another replica takes over within 20 s' }]
 }
 
-/** The name of the machine; on one machine only the id distinguishes them. */
+/** Several replicas may have the name of one machine: the id distinguishes them. */
 function nameOf(replica: JsonObject): string {
   return [field(replica, 'name'), field(replica, 'id').slice(0, 8)].filter((word) => word !== '').join(' ')
 }

@@ -29,7 +29,7 @@ export function findMessage(api: OpenApi, schema: unknown, choose: Choose = plai
   return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, choose, 0)))
 }
 
-/** The same for a message that steers a running turn (`input.steer`, rule INP-03). */
+/** The most certain form of a body with a message that steers a running turn (`input.steer`, rule INP-03). */
 export function findSteering(api: OpenApi, schema: unknown): Candidate | null {
   return findMessage(api, schema, (types) => types.find((type) => /steer/i.test(type)) ?? null)
 }
@@ -93,7 +93,8 @@ export function textFieldOf(api: OpenApi, shape: Shape, typeField: string): stri
 }
 
 /**
- * The body of an answer to a function call without `output` and `error`: the form that has both `call_id` and `output`.
+ * The body of an answer to a function call, to which `output` or `error` is added: the form that has both `call_id`
+ * and `output`.
  */
 export function findAnswer(api: OpenApi, schema: unknown): Candidate | null {
   return best(
@@ -108,7 +109,9 @@ export function findAnswer(api: OpenApi, schema: unknown): Candidate | null {
   )
 }
 
-/** The required fields except `filled`, with the values of the document; null when a value is missing. */
+/**
+ * Values for the required fields except `filled`, as the document fixes them; null when it does not fix one of them.
+ */
 function constants(api: OpenApi, shape: Shape, filled: readonly string[]): Template | null {
   const rest: Template = {}
   for (const name of shape.required) {

@@ -21,7 +21,7 @@ export interface Finding<Name extends string> {
   routes: Record<Name, Route | NoRoute>
   /** The body of a message; null when it cannot be sent. */
   messageBody: Template | null
-  /** The body of an answer without `output` and `error`; null when it cannot be posted. */
+  /** The body of an answer, to which `output` or `error` is added; null when an answer cannot be posted. */
   answerBody: Template | null
   idempotencyHeader: IdempotencyHeader | null
   rateHeaders: RateHeaders

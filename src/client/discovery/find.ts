@@ -71,7 +71,7 @@ function surest(
   return best === null ? null : { route: routeOf(best.operation), body: best.candidate.template }
 }
 
-/** @throws {OperatorError} when the configured body is no JSON object with `{{text}}` in a string. */
+/** @throws {OperatorError} when the configured body is not a JSON object with `{{text}}` in a string. */
 export function messageBodyOf(given: Json | undefined, key = 'message_body'): Template | null {
   if (given === undefined) return null
   let body: unknown = given
@@ -79,7 +79,7 @@ export function messageBodyOf(given: Json | undefined, key = 'message_body'): Te
     try {
       body = JSON.parse(given)
     } catch {
-      // Invalid JSON is no object either.
+      // Text that is not JSON is refused below, as a value that is not an object.
     }
   }
   if (!isObject(body) || !JSON.stringify(body).includes('{{text}}')) {

@@ -17,7 +17,7 @@ const MEMBERS_MAX = 64
 /** Fields read of one object. */
 const FIELDS_MAX = 200
 
-/** Every form of an object schema. A schema that is no object has one form, without fields. */
+/** Every form of an object schema. A schema that is not an object has one form, without fields. */
 export function shapesOf(api: OpenApi, schema: unknown, depth = 0): Shape[] {
   const node = depth > DEPTH_MAX ? null : api.resolve(schema)
   if (node === null) return [emptyShape()]

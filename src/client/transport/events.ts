@@ -2,7 +2,7 @@ import { ServiceError } from '../../core/errors.ts'
 import type { Requester } from './requester.ts'
 
 /**
- * Not a rate bucket of the service: it refuses too many concurrent streams with the same code, `rate_limit_exceeded`.
+ * A bucket of our own, not of the service, which refuses too many concurrent streams with the code of a rate limit.
  */
 const STREAMS = 'streams'
 const OPERATION = 'openStream'

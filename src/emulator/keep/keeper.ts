@@ -39,8 +39,8 @@ export class Keeper {
     const interrupted: Interrupted[] = []
     this.#kept = [...keptResources(world), ...keptLedger(world), ...keptSessions(file, world, interrupted)]
     try {
-      // Every emulator starts with a model connection. A file contains that connection, unless it was removed, so it
-      // is not kept twice.
+      // Every emulator starts with a model connection. A file contains it, too, unless it was removed: so the one in
+      // memory is dropped before the file is loaded.
       if (!file.fresh) world.models.clear()
       for (const kept of this.#kept) kept.load(file)
       file.sweep()
