@@ -13,9 +13,12 @@ const LONG = 16
 const EXPONENT = /[eE][+-]?\d{3}/g
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 /**
- * A double always holds the first number of significant digits; the second number distinguishes it from its neighbours.
+ * A double from `NORMAL` on always holds the first number of significant digits; the second number distinguishes it from
+ * its neighbours.
  */
 const DIGITS = { held: 15, enough: 17 }
+/** Smaller doubles have fewer digits: 1.23456789e-320 becomes 1.2347e-320. */
+const NORMAL = 2 ** -1022
 /**
  * The nth number that is cut out is replaced by n times this value; any number in the text that is as large is cut
  * out too.
@@ -169,7 +172,8 @@ function heldValue(source: string): number | null {
   if (digits > DIGITS.enough) return null
   const value = Number(source)
   if (!Number.isFinite(value) || (value === 0 && digits > 0)) return null
-  return digits <= DIGITS.held || String(value) === source ? value : null
+  const holds = digits <= DIGITS.held && (digits === 0 || Math.abs(value) >= NORMAL)
+  return holds || String(value) === source ? value : null
 }
 
 function parseWithout(taken: readonly Taken[], text: string): unknown {

@@ -125,6 +125,15 @@ describe('a configuration', () => {
         tls: { checked: 'nothing', ca: null, cert: null, key: null },
       },
     ],
+    [
+      'postgres://u@h/d?sslrootcert=system',
+      {
+        kind: 'postgres',
+        url: 'postgres://u@h:5432/d',
+        password: null,
+        tls: { checked: 'name', ca: null, cert: null, key: null },
+      },
+    ],
   ])('with the store %s', async (url, expected) => {
     expect((await resolveConfig({ service: SERVICE, store: { url } })).config.store.url).toEqual(expected)
   })
@@ -150,6 +159,7 @@ describe('a configuration', () => {
     ['postgres://u@a,b/d', 'names several hosts'],
     ['postgres://u@h/d?sslmode=prefer', 'its sslmode must be one of'],
     ['postgres://u@h/d?sslmode=require&sslcert=missing.pem', 'missing.pem does not exist'],
+    ['postgres://u@h/d?sslmode=require&sslrootcert=system', 'needs sslmode=verify-full'],
     ['postgres://u@h/d?password=secret', 'must hold no parameter "password"'],
   ])('with the database %s is refused', async (url, fault) => {
     await expect(resolveConfig({ service: SERVICE, store: { url } })).rejects.toThrow(fault)

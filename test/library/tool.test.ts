@@ -126,6 +126,7 @@ describe('a tool', () => {
     ['room for one and a half', { input: {}, concurrency: 1.5 }],
     ['no attempt', { input: {}, retry: { attempts: 0 } }],
     ['a word that means nothing after a crash', { input: {}, after_crash: 'ignore' as never }],
+    ['an error that is too long', { input: {}, error: 'x'.repeat(4001) }],
     ['a word that means nothing where it was not delivered', { input: {}, on_not_delivered: '' as never }],
     ['an error that says nothing', { input: {}, error: '' }],
     ['a schema that is none', { input: { type: 'objekt' } }],

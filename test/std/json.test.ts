@@ -43,6 +43,10 @@ describe('JSON', () => {
   it('keeps numbers that are too large or too small for any double', () => {
     const text = `[1E400,-1e+0309,1e-400,${'9'.repeat(400)},0.${'0'.repeat(400)}1]`
     expect(JSON.stringify(parseJson(text))).toBe(text)
+    // Doubles this small have fewer digits.
+    const small = `[1.23456789e-320,-4.9e-324,0.${'0'.repeat(315)}1234567]`
+    expect(JSON.stringify(parseJson(small))).toBe(small)
+    expect(parseJson('[5e-324,2.2250738585072014e-308]')).toEqual([5e-324, 2.2250738585072014e-308])
     expect(parseJson('[0e999,1e300,-1e308,1.5e305]')).toEqual([0, 1e300, -1e308, 1.5e305])
   })
 

@@ -32,7 +32,7 @@ export function discovery(describe: () => unknown): Operation[] {
       id: 'getDescription',
       method: 'GET',
       path: '/v1/openapi.json',
-      summary: 'This description',
+      summary: 'The OpenAPI description of these routes',
       access: 'open',
       cost: 'read',
       success: { status: 200, description: 'An OpenAPI 3.1 document.', schema: Type.Object({}) },

@@ -63,7 +63,10 @@ async function tlsOf(
   base: string,
   blame: (message: string) => void,
 ): Promise<DatabaseTls | null> {
-  const mode = of('sslmode') || 'disable'
+  // As in libpq: the authorities of the system sign certificates of anybody, so the name must be checked too.
+  const system = of('sslrootcert') === 'system'
+  const mode = of('sslmode') || (system ? 'verify-full' : 'disable')
+  if (system && mode !== 'verify-full') blame('needs sslmode=verify-full with sslrootcert=system')
   if (!/^(disable|require|verify-ca|verify-full)$/.test(mode)) blame(`its sslmode must be one of ${MODES}`)
   if (mode === 'disable') return null
   const read = async (name: 'sslrootcert' | 'sslcert' | 'sslkey'): Promise<string | null> => {

@@ -129,7 +129,7 @@ export interface CallSummary {
   turn_id: string | null
   state: 'answered' | 'not_delivered' | 'failed'
   /** The word of the service, or one of the sidecar's own. */
-  outcome: Open<'not_delivered' | 'unknown' | 'refused' | 'expired' | 'cancelled'>
+  outcome: Open<'not_delivered' | 'unknown' | 'unresolved' | 'refused' | 'expired' | 'cancelled'>
   /** Runs of the tool. */
   attempts: number
   /** For people: the error of the last failed run or post. */

@@ -3,7 +3,7 @@ import { parseDuration } from '../../std/duration.ts'
 /** Settings for the runs of a tool. Durations as in the configuration: `30s`. */
 export interface ToolSettings {
   timeout?: string
-  /** For the whole call, declared to the service as `timeout_seconds`: `1s` to `2h`. Without it a call may wait for ever. */
+  /** For the whole call, declared to the service as `timeout_seconds`: `1s` to `2h`. Without it a call may wait forever. */
   deadline?: string
   concurrency?: number
   retry?: { attempts?: number; base?: string; max?: string }
@@ -13,6 +13,7 @@ export interface ToolSettings {
 }
 
 const HOUR = 3_600_000
+const MAX_ERROR = 4000
 const WORDS = {
   after_crash: ['retry', 'fail'],
   on_not_delivered: ['resend', 'report'],
@@ -52,6 +53,7 @@ export function checkSettings(name: string, settings: ToolSettings): void {
     const value = settings[setting]
     if (value !== undefined && !words.includes(value)) refuse(setting, value, words.join(' or '))
   }
-  if (settings.error !== undefined && (typeof settings.error !== 'string' || settings.error === ''))
-    refuse('error', settings.error, 'a text')
+  const { error } = settings
+  if (error !== undefined && !(typeof error === 'string' && error !== '' && error.length <= MAX_ERROR))
+    refuse('error', error, `a text of at most ${MAX_ERROR} characters`)
 }

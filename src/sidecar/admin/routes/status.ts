@@ -32,7 +32,7 @@ const Status = component(
   Type.Object({
     version: Type.String(),
     started_at: time(),
-    leader: Type.Boolean({ description: 'Whether this replica holds the stream and the sweep.' }),
+    leader: Type.Boolean({ description: 'Whether this replica reads the stream and the list of sessions.' }),
     replicas: Type.Array(
       Type.Object({
         id: Type.String(),
@@ -40,7 +40,7 @@ const Status = component(
         version: Type.String(),
         self: Type.Boolean({ description: 'Whether it is the replica that answers this request.' }),
         leader: Type.Boolean(),
-        shards: Type.Integer({ description: 'Shards of the sessions that it works on, of 64.' }),
+        shards: Type.Integer({ description: 'How many of the 64 shards of sessions it owns.' }),
         epoch: nullable(
           Type.Integer(),
           'The highest epoch of its leases. A lease that is taken gets a new, higher one.',
