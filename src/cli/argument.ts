@@ -37,15 +37,18 @@ export function seqOrTime(text: string): string {
   return /^[0-9]{1,40}$/.test(text) ? text : pointInTime(text)
 }
 
-/** The address of an app on this machine: `http://localhost:3000/events`, `localhost:3000` or `3000`. */
+/**
+ * The address of an app: `http://localhost:3000/events`, `localhost:3000` or `3000`. A word such as `abc` is more likely
+ * a mistake than the name of a machine.
+ */
 export function appAddress(text: string): string {
-  const full = /^\d{1,5}$/.test(text)
-    ? `http://localhost:${text}`
-    : text.includes('://')
-      ? text
-      : `http://${text}`
-  const url = URL.canParse(full) ? new URL(full) : null
-  if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return url.href
+  const full = /^\d{1,5}$/.test(text) ? `localhost:${text}` : text
+  const url = /^https?:\/\//i.test(full)
+    ? URL.parse(full)
+    : /^[^/:@]+:\d{1,5}(\/|$)/.test(full)
+      ? URL.parse(`http://${full}`)
+      : null
+  if (url !== null) return url.href
   throw new InvalidArgumentError(
     'The address of your app is expected, such as http://localhost:3000/agent-events.',
   )

@@ -11,15 +11,20 @@ const OWN_APP = {
   secretFile: '--secret-file',
 }
 
-type DevOptions = Partial<ForwardOptions> & { json?: boolean; crash?: boolean }
+interface DevOptions extends Partial<ForwardOptions> {
+  once?: boolean
+  scenario?: string
+  send?: string
+  watch?: boolean
+  json?: boolean
+  crash?: boolean
+}
 
 /** The command `dev`: the demonstration of a crash, the tour with the example app, or the user's own app. */
 export async function dev(context: Context, options: DevOptions): Promise<number> {
   const { terminal } = context
   const { forwardTo, json = false, crash = false } = options
-  const stray = Object.entries(OWN_APP).find(([name]) => Object.hasOwn(options, name))
-  if (forwardTo === undefined && stray !== undefined)
-    throw new OperatorError(`option '${stray[1]}' needs --forward-to, the address of your app`, 2)
+  checkTogether(options)
   // Loading takes a second or two, so print a line first.
   const parts = forwardTo === undefined ? ', the sidecar and an app' : ' and the sidecar'
   if (!json) terminal.err(terminal.paintErr('dim', `Starting the service${parts} ...\n`))
@@ -27,4 +32,23 @@ export async function dev(context: Context, options: DevOptions): Promise<number
   if (forwardTo === undefined) return await (await import('./dev/tour.ts')).tour(context, options)
   const { forwardingTo } = await import('./dev/forward.ts')
   return await forwardingTo({ ...options, forwardTo })(context, options, [])
+}
+
+/** @throws {OperatorError} for options that make no sense together. */
+function checkTogether(options: DevOptions): void {
+  const { forwardTo, once = false, watch = false, scenario, send, events } = options
+  const refuse = (message: string, fix?: string): never => {
+    throw new OperatorError(message, 2, fix)
+  }
+  if (forwardTo === undefined) {
+    const stray = Object.entries(OWN_APP).find(([name]) => Object.hasOwn(options, name))
+    if (stray !== undefined) refuse(`option '${stray[1]}' needs --forward-to, the address of your app`)
+    return
+  }
+  if (once && send === undefined && scenario === undefined)
+    refuse('--once ends after a message: nothing is sent', 'add --send TEXT or --scenario FILE')
+  if (once && events !== undefined)
+    refuse('--once compares all events, and --events leaves some out', 'leave out --events or --once')
+  if (once && watch) refuse('--once ends, and --watch continues', 'leave out --watch or --once')
+  if (watch && scenario === undefined) refuse('--watch has no file to watch', 'add --scenario FILE')
 }

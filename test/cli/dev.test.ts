@@ -54,7 +54,7 @@ function expectConsistent(out: string): void {
   ])
   const [found = NaN, demanded = NaN] = numbersIn(
     summary,
-    /(\d+) of (\d+) facts expected by the emulator's ledger/,
+    /(\d+) of (\d+) facts that the emulator expects/,
   )
   expect(found).toBe(demanded)
   expect(demanded).toBeLessThanOrEqual(facts.length)

@@ -86,6 +86,14 @@ test.each([
     ],
   ],
   [
+    'an address without a port, which is more likely a mistake',
+    ['dev', '--forward-to', '3000', '--tool', 'weather=abc'],
+    2,
+    [
+      "error: option '--tool <name=url>' does not accept 'weather=abc'. The address of your app is expected, such as http://localhost:3000/agent-events.",
+    ],
+  ],
+  [
     'a secret in a folder that cannot be written',
     ['dev', '--forward-to', '3000', '--secret-file', '/proc/x/secret'],
     2,
@@ -107,6 +115,12 @@ test.each([
     ['error: /proc/x does not exist', '  fix: correct the path'],
   ],
   [
+    'a scenario that has nothing to run',
+    ['dev', '--forward-to', '3000', '--once', '--scenario', 'empty.yaml'],
+    1,
+    ['error: empty.yaml has no sessions: there is nothing to run'],
+  ],
+  [
     'nothing to send',
     ['dev', '--forward-to', '3000', '--once'],
     2,
@@ -119,7 +133,7 @@ test.each([
     ['error: --watch has no file to watch', '  fix: add --scenario FILE'],
   ],
 ] as const)('%s', async (_what, args, code, expected) => {
-  const files = { 'bad.yaml': 'name: bad\nsesions: []\n' }
+  const files = { 'bad.yaml': 'name: bad\nsesions: []\n', 'empty.yaml': 'name: empty\n' }
   const ended = await run([...args], files, {
     SIDECAR_STORE__URL: 'sqlite:/proc/x/sidecar.db',
     SIDECAR_LOG__FORMAT: 'json',
@@ -127,6 +141,11 @@ test.each([
   const lines = linesOf(ended)
   for (const [index, line] of expected.entries()) expect(lines[index]).toContain(line)
   expect(ended.code).toBe(code)
+})
+
+test('options that contradict each other are refused before anything starts', async () => {
+  const ended = await run(['dev', '--forward-to', '3000', '--scenario', 'bad.yaml', '--once', '--watch'])
+  expect(ended.err).toBe('error: --once ends, and --watch continues\n  fix: leave out --watch or --once\n')
 })
 
 test('a port that is in use', async () => {

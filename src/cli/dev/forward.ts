@@ -38,21 +38,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   const scenario = file === undefined ? { name: 'lines' } : readScenario(file)
   const play = planOf(scenario, options.send)
   if (once && play.sessions?.length === 0)
-    throw new OperatorError(
-      '--once ends after a message: nothing is sent',
-      2,
-      'add --send TEXT or --scenario FILE',
-    )
-  if (once && to.events !== undefined)
-    throw new OperatorError(
-      '--once compares all events, and --events leaves some out',
-      2,
-      'leave out --events or --once',
-    )
-  if (once && options.watch === true)
-    throw new OperatorError('--once ends, and --watch continues', 2, 'leave out --watch or --once')
-  if (options.watch === true && file === undefined)
-    throw new OperatorError('--watch has no file to watch', 2, 'add --scenario FILE')
+    throw new OperatorError(`${file} has no sessions: there is nothing to run`, 1)
   await using stack = new AsyncDisposableStack()
   const start = Date.now()
   const app = await ownApp(to, env)
