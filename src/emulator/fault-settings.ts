@@ -10,7 +10,7 @@ const times = (description: string) =>
 const failingOperation = Type.Object(
   {
     operation: Type.Optional(
-      Type.String({ description: 'Its `operationId` in the description; omitted: every operation.' }),
+      Type.String({ description: 'The `operationId` in `/v1/openapi.json`; omitted: every operation.' }),
     ),
     status: Type.Optional(
       Type.Integer({
@@ -19,7 +19,7 @@ const failingOperation = Type.Object(
         description: 'Answer `internal_error` with this status and do nothing; default 500.',
       }),
     ),
-    lose_reply: flag('Instead: process the request, then cut the connection in place of a reply.'),
+    lose_reply: flag('Instead of a failure, process the request, then cut the connection without a reply.'),
     times: times('Number of requests that this affects; omitted: all.'),
     probability: Type.Optional(
       Type.Number({ minimum: 0, maximum: 1, description: 'Probability for each request; default 1.' }),
@@ -74,7 +74,7 @@ export const faultsSchema = Type.Object(
     fail_operations: Type.Optional(
       Type.Array(failingOperation, {
         maxItems: 100,
-        description: 'For each request the first matching entry is used.',
+        description: 'Fail the requests of operations. The first entry that matches a request is used.',
       }),
     ),
     directory_unavailable: times('Answer this many requests with 503 directory_unavailable.'),
@@ -83,7 +83,7 @@ export const faultsSchema = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: 86_400,
-        description: 'Seconds in `Retry-After` of the two above; default 1.',
+        description: 'Seconds in `Retry-After` of `directory_unavailable` and `rate_limit`; default 1.',
       }),
     ),
     project_limit: times('Answer this many creations and forks with 429 project_limit_exceeded.'),
@@ -91,21 +91,25 @@ export const faultsSchema = Type.Object(
     not_delivered: times('Reply to this many answers with `not_delivered`.'),
     keep_answered: times('Accept this many answers, and continue to list their calls as required.'),
     lose_answer_replies: times('Accept this many answers, then cut the connection instead of replying.'),
-    lose_message_replies: times('The same for messages.'),
+    lose_message_replies: times('Accept this many messages, then cut the connection instead of replying.'),
     old_runtimes: times('Give this many new sessions a runtime without newer features.'),
     unreachable_mcp: Type.Optional(
       Type.Array(Type.String(), { description: 'Names of unreachable MCP servers.' }),
     ),
-    refuse_openings: times('Fail this many creations with an opening message at that message.'),
+    refuse_openings: times(
+      'Refuse the first message of this many sessions that are created with one, so that the creation fails.',
+    ),
     fail_cleanups: times(
       'After a refused opening (`refuse_openings`), do not delete this many sessions, and name them in the error.',
     ),
     fail_provisioning: times('Provision no workspace for this many runs that need one: they cannot start.'),
     fail_recoveries: times('Lose this many paused workspaces when they are resumed.'),
-    fail_seeds: times('Fail the writing of this many seeded files.'),
-    fail_artifacts: times('Fail the collection of this many turns.'),
+    fail_seeds: times('Fail the writing of this many files of `environment.files`.'),
+    fail_artifacts: times('Fail the collection of the artifacts of this many turns.'),
     clock_skew_ms: Type.Optional(
-      Type.Integer({ description: 'Added to the `Date` header and to webhook timestamps.' }),
+      Type.Integer({
+        description: 'Milliseconds that are added to the `Date` header and to webhook timestamps.',
+      }),
     ),
   },
   closed,
