@@ -50,10 +50,10 @@ export function renderTable(faults: readonly Fault[], proofs: readonly Proof[]):
     const shown = tests.length === 0 ? '**none**' : tests.join('<br>')
     return `| ${id} | ${cell(fault)} | ${cell(mustFollow)} | ${shown} |`
   })
-  return `# Every fault of the catalogue, and the tests that prove what follows from it
+  return `# Every fault of the catalogue, and the tests of what must follow from it
 
-Written by \`npm run coverage:faults\` from \`faults.ts\` and the tags of the tests; not to be edited. The simulation and the
-torture strike by chance with most of these as well; named here are the tests that strike with one of them on purpose.
+Written by \`npm run coverage:faults\` from \`faults.ts\` and the tags of the tests; not to be edited. It
+lists the tests that inject one of these faults on purpose. The simulation and the torture test inject most of them at random.
 
 | id | fault | must follow | tests |
 |---|---|---|---|
