@@ -15,7 +15,7 @@ const CONFIG = option('-c, --config <file>', 'configuration, YAML or JSON', {
   default: { value: 'sidecar.yaml' },
 })
 const JSON_OUTPUT = option('--json', 'JSON, for programs')
-const LIMIT = option('-n, --limit <number>', 'at most this many', {
+const LIMIT = option('-n, --limit <number>', 'list at most this many', {
   parse: wholeNumber(1, 100_000),
   default: { value: 20 },
 })
@@ -24,9 +24,15 @@ const HANDLER = { flags: '<handler>', text: 'name of the handler' }
 
 /** Options of every command that talks to a running sidecar. */
 const REMOTE = [
-  option('--url <url>', 'admin address (or SIDECAR_ADMIN_URL; by default http://127.0.0.1:8481)'),
-  option('-c, --config <file>', 'configuration with the address and token'),
-  option('--token-file <file>', 'admin token (or SIDECAR_ADMIN_TOKEN, SIDECAR_ADMIN_TOKEN_FILE)'),
+  option(
+    '--url <url>',
+    'admin address of the sidecar (or SIDECAR_ADMIN_URL; by default http://127.0.0.1:8481)',
+  ),
+  option('-c, --config <file>', 'configuration file from which to read the admin address and token'),
+  option(
+    '--token-file <file>',
+    'file with the admin token (or SIDECAR_ADMIN_TOKEN, SIDECAR_ADMIN_TOKEN_FILE)',
+  ),
   JSON_OUTPUT,
 ]
 
@@ -35,10 +41,10 @@ const FORWARDING = [
   option('--tool <name=url>', 'another address for the calls of one function; may be repeated', {
     parse: toolAddress,
   }),
-  option('--events <types...>', 'the types to forward, such as "turn.*"; by default all'),
+  option('--events <types...>', 'the types of facts to forward, such as "turn.*"; by default all'),
   option(
     '--secret-file <file>',
-    'file with the secret of the signatures, created if it is missing; by default ~/.config/agent-session-sidecar/callback-secret.txt',
+    'file with the secret that signs the requests, created if it is missing; by default ~/.config/agent-session-sidecar/callback-secret.txt',
   ),
 ]
 const FORWARD_TO = option(
@@ -51,13 +57,13 @@ const FORWARD_TO = option(
 const RUNNING: readonly CommandSpec[] = [
   {
     name: 'dev',
-    summary: 'the emulator, a sidecar and an example app, or your own app',
+    summary: 'run the emulator, a sidecar and an example app, or your own app',
     description:
       'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and prints each fact, callback and tool answer. With --forward-to, your own app takes the place of the example app.',
     options: [
       option(
         '--once',
-        'end when everything that was sent is done; exit 0 only if all was delivered and answered',
+        'end when all messages are done; exit 0 only if everything was delivered and answered',
       ),
       option(
         '--crash',
@@ -88,7 +94,7 @@ const RUNNING: readonly CommandSpec[] = [
     name: 'listen',
     summary: 'forward events of the service to your app on this machine',
     description:
-      'Follows the service from now on, and forwards callbacks and function calls to your own app, without a configuration file. Its store is in a temporary folder, which is removed at the end. Variables SIDECAR_… set all other keys, as for run.',
+      'Follows the service from now on, and forwards callbacks and function calls to your own app, without a configuration file. Its store is in a temporary folder, which is removed at the end. All other keys are set by variables SIDECAR_…, as for run.',
     options: [
       option('--base-url <url>', 'address of the service; or SIDECAR_SERVICE__BASE_URL'),
       option(
@@ -117,7 +123,7 @@ const RUNNING: readonly CommandSpec[] = [
   },
   {
     name: 'emulate',
-    summary: 'the emulator of the service alone',
+    summary: 'run only the emulator of the service',
     description: 'Runs the emulator of the Agent Session Service.',
     options: [
       option('--listen <host:port>', 'listen address; port 0 chooses a free one', {
@@ -128,18 +134,18 @@ const RUNNING: readonly CommandSpec[] = [
         '--scenario <file>',
         'file with the steps of the agent; by default each line of a message is a step',
       ),
-      option('--token <token>', 'an access token that exists at the start', {
+      option('--token <token>', 'access token that the emulator accepts', {
         default: { value: 'svc_pat_dev' },
       }),
       option('--open-details <profile>', 'choice for the details that the interface leaves open', {
         choices: ['a', 'b'],
         default: { value: 'a' },
       }),
-      option('--leave-out <parts...>', 'parts to remove from the description', { choices: OPEN_PARTS }),
+      option('--leave-out <parts...>', 'parts to remove from the OpenAPI document', { choices: OPEN_PARTS }),
       option('--allow-http-webhooks', 'accept http addresses of webhooks on loopback'),
       option(
         '--allow-host <names...>',
-        'further host names that its own routes accept, beside addresses and names without a dot',
+        'more host names that the routes below /_emulator accept, beside IP addresses and names without a dot',
       ),
       option('--data <file>', 'file that keeps its state across restarts and kills'),
       option('--json', 'for programs: address and token as one line'),
@@ -169,24 +175,24 @@ const CHECKING: readonly CommandSpec[] = [
       option('--base-url <url>', 'address of the deployment (required)', { required: true }),
       option('--token-file <file>', 'access token of the service (required)', { required: true }),
       option('--write', 'also try rules that create resources: sessions and more, all removed at the end'),
-      option('--only <rules>', 'prefixes and ids of rules, for example SES,LIM-09'),
-      option('--parallel <number>', 'checks at the same time', {
+      option('--only <rules>', 'only these rules, by prefix, id or range, for example SES,LIM-09,EVT-01..20'),
+      option('--parallel <number>', 'number of checks that run at the same time', {
         parse: wholeNumber(1, 16),
         default: { value: 4 },
       }),
       option('--timeout <duration>', 'limit of the whole run; by default 10m', {
         parse: duration(1000, 86_400_000),
       }),
-      option('--patience <duration>', 'limit of each task of the agent; by default 60s', {
+      option('--patience <duration>', 'limit of each wait for the agent; by default 60s', {
         parse: duration(100, 3_600_000),
       }),
-      option('--webhook-url <url>', 'public address that leads to --webhook-listen, to see deliveries'),
+      option('--webhook-url <url>', 'public address that leads to --webhook-listen, to receive webhooks'),
       option(
         '--webhook-listen <host:port>',
-        'where deliveries arrive; by default 127.0.0.1:8480. A deployment on this machine needs neither option',
+        'where webhooks arrive; by default 127.0.0.1:8480. A deployment on this machine needs neither option',
         { parse: listenAddress },
       ),
-      option('--verbose', 'a line for every rule, also for those that were not tried'),
+      option('--verbose', 'print a line for every rule, also for those that were not tried'),
       JSON_OUTPUT,
     ],
     load: async () => (await import('./conform.ts')).conform,
@@ -249,12 +255,12 @@ const CHECKING: readonly CommandSpec[] = [
       {
         name: 'copy',
         summary:
-          'Copies the database into the other engine, from SQLite to PostgreSQL or back, and compares both at the end. No sidecar may use either meanwhile. If it is interrupted, the same command continues.',
+          'Copies the database from SQLite to PostgreSQL or back, and compares both at the end. No sidecar may use either meanwhile. If it is interrupted, the same command continues.',
         options: [
           option('--from <url>', 'the store to copy: sqlite:FILE, or postgres://… (required)', {
             required: true,
           }),
-          option('--to <url>', 'the store to make: postgres://… or sqlite:FILE (required)', {
+          option('--to <url>', 'the store to create: postgres://… or sqlite:FILE (required)', {
             required: true,
           }),
           option(
@@ -276,7 +282,7 @@ const CHECKING: readonly CommandSpec[] = [
 const READING: readonly CommandSpec[] = [
   {
     name: 'status',
-    summary: 'what needs attention; channels, queues, handlers, slots, token',
+    summary: 'what needs attention, then channels, queues, handlers, session slots and the token',
     options: [
       option('-v, --verbose', 'also all results of discovery: routes and headers of the service'),
       ...REMOTE,
@@ -299,9 +305,9 @@ const READING: readonly CommandSpec[] = [
   },
   {
     name: 'sessions',
-    summary: 'sessions as last read',
+    summary: 'sessions, as last read from the service',
     options: [
-      option('--status <status>', 'only with this status; deleted: those that are deleted'),
+      option('--status <status>', 'only with this status; "deleted" lists the deleted ones'),
       LIMIT,
       ...REMOTE,
     ],
@@ -324,7 +330,7 @@ const READING: readonly CommandSpec[] = [
   },
   {
     name: 'deliveries',
-    summary: 'callbacks pending, delivered and dead',
+    summary: 'deliveries of facts to handlers: pending, delivered and dead',
     options: [
       option('--status <status>', 'only with this status', { choices: ['pending', 'delivered', 'dead'] }),
       option('--handler <name>', 'only of this handler'),
@@ -354,7 +360,7 @@ const READING: readonly CommandSpec[] = [
         options: [
           option('--dead', 'all dead deliveries'),
           option('--handler <name>', 'with --dead: only of this handler'),
-          option('--since <time>', 'with --dead: only facts since this time, or this long ago', {
+          option('--since <time>', 'with --dead: only facts since this time, or of this age, such as 2h', {
             parse: pointInTime,
           }),
           option('--dry-run', 'with --dead: only count them'),
@@ -371,7 +377,7 @@ const READING: readonly CommandSpec[] = [
   },
   {
     name: 'tools',
-    summary: 'function tools, as declared on a session',
+    summary: 'function tools; with --json, as you declare them on a session',
     options: REMOTE,
     examples: ['session-sidecar tools --json'],
     load: async () => (await import('./lists.ts')).tools,
@@ -406,13 +412,17 @@ const CHANGING: readonly CommandSpec[] = [
   {
     name: 'replay',
     summary: 'send past facts to one handler again',
-    description: 'Sends past facts to one handler again: those that it selects.',
+    description: 'Sends past facts to one handler again. Only types that its "events" select are sent.',
     options: [
       option('--handler <name>', 'name of the handler (required)', { required: true }),
-      option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', {
-        parse: seqOrTime,
-        required: true,
-      }),
+      option(
+        '--from <seq-or-time>',
+        'seq of the first event, time such as 2026-11-21T05:00:00Z, or age such as 2h (required)',
+        {
+          parse: seqOrTime,
+          required: true,
+        },
+      ),
       option('--wait', 'show the remaining count until none is pending; exit 1 if any is dead'),
       ...REMOTE,
     ],
@@ -427,7 +437,7 @@ const CHANGING: readonly CommandSpec[] = [
     arguments: [{ flags: '<type>', text: 'type of the fact, such as turn.settled' }],
     options: [
       option('--handler <name>', 'name of the handler (required)', { required: true }),
-      option('--data <json>', 'replaces fields of the example data of the type'),
+      option('--data <json>', 'JSON object whose fields replace those of the example data of this type'),
       ...REMOTE,
     ],
     examples: [
@@ -452,9 +462,12 @@ export const COMMANDS: readonly CommandSpec[] = [
     arguments: [{ flags: '[file]', text: 'file to write', default: 'sidecar.yaml' }],
     options: [
       option('--base-url <url>', 'address of the Agent Session Service, without /v1'),
-      option('--token-file <file>', 'file with its token; by default the environment variable SERVICE_TOKEN'),
+      option(
+        '--token-file <file>',
+        'file with its access token; by default the configuration reads the environment variable SERVICE_TOKEN',
+      ),
       option('--handler-url <url>', 'address where your app receives callbacks'),
-      option('--tool <name>', 'a function tool that your app answers'),
+      option('--tool <name>', 'name of a function tool that your app answers'),
       option('--json', 'for programs: the written files'),
     ],
     examples: [
@@ -465,7 +478,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: 'completion',
-    summary: 'completion of a shell',
+    summary: 'print a script that completes commands in a shell',
     description: 'Prints a script with which a shell completes the commands and options of this program.',
     arguments: [{ flags: '<shell>', text: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
     examples: ['source <(session-sidecar completion bash)'],

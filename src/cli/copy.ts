@@ -27,7 +27,7 @@ export async function copy({ terminal, env }: Context, options: Options): Promis
     throw new OperatorError(
       `store copy: --from and --to are both ${from.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}`,
       2,
-      from.kind === 'sqlite' ? 'use store backup' : 'use pg_dump and pg_restore',
+      from.kind === 'sqlite' ? 'use "session-sidecar store backup"' : 'use pg_dump and pg_restore',
     )
   await using source = await sourceAt(from)
   await using target = await targetAt(to)
@@ -56,7 +56,7 @@ function report({ from, to, continued, tables }: Copied, terminal: Context['term
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
   terminal.out(
     `copied ${from} to ${to}${continued ? ', after an earlier copy that was interrupted' : ''}: ${count(rows, 'row')}, ` +
-      'the same in both\nSet store.url to the copy. The source is unchanged: start no sidecar on it again.\n',
+      'identical in both\nSet store.url to the copy. The source is unchanged: start no sidecar on it again.\n',
   )
 }
 
@@ -102,7 +102,7 @@ async function urlOf(
     throw new OperatorError(
       `store copy: ${option} names no store that can be copied`,
       2,
-      `${option} sqlite:FILE, or ${option} postgres://USER@HOST/DATABASE`,
+      `give ${option} sqlite:FILE, or ${option} postgres://USER@HOST/DATABASE`,
     )
   const faults: string[] = []
   const password =
@@ -112,7 +112,11 @@ async function urlOf(
   )
   const [fault] = faults
   if (fault !== undefined)
-    throw new OperatorError(`store copy: ${option} ${fault}`, 2, 'session-sidecar store copy --help')
+    throw new OperatorError(
+      `store copy: ${option} ${fault}`,
+      2,
+      '"session-sidecar store copy --help" shows how it is used',
+    )
   return url
 }
 

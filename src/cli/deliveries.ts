@@ -65,7 +65,7 @@ export async function retry(
     throw new OperatorError(
       'give either the id of a delivery or --dead',
       2,
-      '"deliveries retry ID" for one, "deliveries retry --dead" for all dead ones',
+      '"session-sidecar deliveries retry ID" for one, "session-sidecar deliveries retry --dead" for all dead ones',
     )
   }
   if (id !== undefined && (options.handler ?? options.since ?? options.dryRun) !== undefined) {
@@ -75,7 +75,7 @@ export async function retry(
   const json = options.json === true
   if (id !== undefined) {
     const answer = await client.post(`/api/deliveries/${encodeId(id)}/retry`)
-    terminal.out(json ? jsonLine(answer) : `${id} is due again\n`)
+    terminal.out(json ? jsonLine(answer) : `${id} will be sent again\n`)
     return options.wait === true ? await waitForDelivery(client, id, terminal, json) : 0
   }
   const waits = options.wait === true && options.dryRun !== true
@@ -99,7 +99,7 @@ function selection(options: RetryOptions): JsonObject {
 
 function retried(number: number, dryRun: boolean): string {
   const what = count(number, 'dead delivery', 'dead deliveries')
-  return dryRun ? `${what} would be retried\n` : `${what} due again\n`
+  return dryRun ? `${what} would be sent again\n` : `${what} will be sent again\n`
 }
 
 /** The number that the API accepted. */

@@ -27,7 +27,7 @@ export async function dev(context: Context, options: DevOptions): Promise<number
   checkTogether(options)
   // Loading takes a second or two, so print a line first.
   const parts = forwardTo === undefined ? ', the sidecar and an app' : ' and the sidecar'
-  if (!json) terminal.err(terminal.paintErr('dim', `Starting the service${parts} ...\n`))
+  if (!json) terminal.err(terminal.paintErr('dim', `Starting the emulator${parts} ...\n`))
   if (crash) return await (await import('./dev/crash.ts')).crash(context, options)
   if (forwardTo === undefined) return await (await import('./dev/tour.ts')).tour(context, options)
   const { forwardingTo } = await import('./dev/forward.ts')
@@ -46,9 +46,9 @@ function checkTogether(options: DevOptions): void {
     return
   }
   if (once && send === undefined && scenario === undefined)
-    refuse('--once ends after a message: nothing is sent', 'add --send TEXT or --scenario FILE')
+    refuse('--once ends when all messages are done, and no message is sent', 'add --send TEXT or --scenario FILE')
   if (once && events !== undefined)
-    refuse('--once compares all events, and --events leaves some out', 'leave out --events or --once')
-  if (once && watch) refuse('--once ends, and --watch continues', 'leave out --watch or --once')
+    refuse('--once checks that all events were delivered, and --events leaves some out', 'leave out --events or --once')
+  if (once && watch) refuse('--once ends the command, and --watch continues it', 'leave out --watch or --once')
   if (watch && scenario === undefined) refuse('--watch has no file to watch', 'add --scenario FILE')
 }

@@ -21,7 +21,8 @@ export function openDialogue({ stdin, stderr }: Pick<NodeJS.Process, 'stdin' | '
       lines.setPrompt(question)
       if (open) lines.prompt()
       const { done, value } = await answers.next()
-      if (done === true) throw new OperatorError('ended before it was answered: nothing was written', 2)
+      if (done === true)
+        throw new OperatorError('the input ended before the question was answered: nothing was written', 2)
       return value
     },
     close: () => lines.close(),

@@ -35,7 +35,7 @@ const columns: (Column<JsonObject> & { least: number })[] = [
     least: 24,
     shrink: 12,
   },
-  { title: 'FIRST BY', cell: firstChannel, least: 8 },
+  { title: 'CHANNEL', cell: firstChannel, least: 8 },
   { title: 'ID', cell: (row) => field(row, 'id'), least: 30, shrink: 10 },
 ]
 

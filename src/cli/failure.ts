@@ -58,7 +58,7 @@ interface Refusal {
 
 const DENIED = {
   reason: 'permission denied',
-  fix: 'use another path, a port above 1023, or a user who may do it',
+  fix: 'use another path or a port above 1023, or run as a user who has the permission',
 }
 
 const REFUSALS: Readonly<Record<string, Refusal>> = {

@@ -113,7 +113,11 @@ async function proveSecret(file: string): Promise<void> {
   try {
     await readParts([{ kind: 'file', file, format: 'callback-secret', lines: true }])
   } catch (error) {
-    throw new OperatorError(messageOf(error), 2, 'move the file, or name another folder')
+    throw new OperatorError(
+      messageOf(error),
+      2,
+      'move that file, or write the configuration into another folder',
+    )
   }
 }
 

@@ -50,7 +50,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   const config = { ...given, store: { url: `sqlite:${folder}/sidecar.db` }, ...configOf(app) }
   const observers = [...appObservers(show), connection(show)]
   const sidecar = await startSidecar({ terminal, env }, stack, config, observers)
-  const hints = [`The store is in ${folder} and is removed at the end. Ctrl-C ends it.`]
+  const hints = [`The store is in ${folder} and is removed at the end. Ctrl-C ends this command.`]
   show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar), hints })
   for (const doubt of doubts) show.note(doubt)
   throw await sidecar.failed
@@ -58,8 +58,8 @@ export async function listen(context: Context, options: ListenOptions): Promise<
 
 /** Shown before the first call, because another program may answer the functions of the same organization. */
 const OF_ALL: Advice = {
-  cause: 'function calls of all sessions run in your app, also those that another program answers',
-  fix: `--no-tools leaves them to it; SIDECAR_SCOPE__METADATA='{"app":"billing"}' follows only these sessions`,
+  cause: 'function calls of all sessions run in your app, also those that another program should answer',
+  fix: `if so, use --no-tools, or SIDECAR_SCOPE__METADATA='{"app":"billing"}' to follow only sessions with this metadata`,
 }
 
 /** A flag overrides the environment. The store that the environment names for `run` is not used. */

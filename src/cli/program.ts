@@ -56,7 +56,7 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
   const { terminal, env } = context
   const program = new Command('session-sidecar')
     .description(
-      'Runs beside an app that uses the Agent Session Service. It sends the app one ordered list of facts, each at least once, and runs its function tools. Without a command: dev.',
+      'Runs beside an app that uses the Agent Session Service. It sends the app facts about its sessions, in order and each at least once, and runs its function tools. Without a command, it runs dev.',
     )
     .version(version(), '-V, --version', 'the version of this program')
     .exitOverride()

@@ -27,8 +27,8 @@ export async function checkStore({ terminal, env }: Context, options: Options): 
     terminal.out(
       inspection.problems.length === 0
         ? `${terminal.paint('green', '✓')} sound: every fact is as it was written\n`
-        : 'Restore a backup, or move the file to start with an empty store. A damaged fact is never delivered: ' +
-            'its deliveries become dead letters.\n',
+        : `Restore a backup${url.kind === 'sqlite' ? ', or move the file to start with an empty store' : ''}. ` +
+            'A damaged fact is never delivered: its deliveries become dead letters.\n',
     )
   }
   return inspection.problems.length === 0 ? 0 : 1
@@ -64,13 +64,13 @@ export async function restore(
 
 function report(restored: Restored): string {
   const { from, kept, keptLog, writtenAt } = restored
-  const time = writtenAt === null ? 'before anything was written' : `of ${new Date(writtenAt).toISOString()}`
+  const time = writtenAt === null ? 'which is empty' : `last written ${new Date(writtenAt).toISOString()}`
   return (
     `${summary(restored)}\nrestored from ${from}, ${time}, and checked\n` +
     (kept === null ? '' : `the former database is kept: ${kept}\n`) +
-    (keptLog === null ? '' : `there was no database; its log is kept: ${keptLog}\n`) +
-    'Later facts are made again under the same ids, as far as the service still shows them: handlers may get ' +
-    'facts twice.\nA function call that is still open and was run since then is run again.\n'
+    (keptLog === null ? '' : `there was no database, only its write-ahead log, which is kept: ${keptLog}\n`) +
+    'Facts that are newer than the copy are made again, with the same ids, if the service still shows them: ' +
+    'handlers may get facts twice.\nA function call that is still open, and that was run after the copy was made, is run again.\n'
   )
 }
 
@@ -106,7 +106,11 @@ const OF_DATABASE = {
 function pathOf(url: StoreUrl, command: 'check' | keyof typeof OF_DATABASE): string {
   if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
   if (url.kind === 'sqlite' || command === 'check')
-    throw new OperatorError('store.url names no file of SQLite: there is nothing to check.', 2)
+    throw new OperatorError(
+      `store ${command}: store.url is sqlite::memory:, which is not a file`,
+      2,
+      'set store.url to a file',
+    )
   throw new OperatorError(`store ${command}: ${url.url} is a database of PostgreSQL`, 2, OF_DATABASE[command])
 }
 

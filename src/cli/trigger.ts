@@ -42,7 +42,7 @@ export async function trigger(
     terminal.out(quoted(field(answer, 'answer'), terminal))
     if (answer['wanted'] === false)
       terminal.err(
-        `${terminal.paintErr('yellow', 'warning:')} its events do not include ${type}: it gets no real ones\n`,
+        `${terminal.paintErr('yellow', 'warning:')} the events of ${options.handler} do not include ${type}: it gets no real facts of this type\n`,
       )
     // Types newer than this program can be tested too.
     const doubt = doubtAbout(type)

@@ -146,11 +146,11 @@ describe('actions', () => {
       'POST /api/handlers/app/resume': () => ({ handler: 'app', paused: false }),
     })
     const say = async (...args: string[]): Promise<string> => (await cli([...args, '--url', url])).out
-    expect(await say('deliveries', 'retry', 'dlv_5_1')).toBe('dlv_5_1 is due again\n')
+    expect(await say('deliveries', 'retry', 'dlv_5_1')).toBe('dlv_5_1 will be sent again\n')
     const since = '2026-11-21T05:00:00Z'
     expect(
       await say('deliveries', 'retry', '--dead', '--handler', 'app', '--since', since, '--dry-run'),
-    ).toBe('12 dead deliveries would be retried\n')
+    ).toBe('12 dead deliveries would be sent again\n')
     expect(await say('replay', '--handler', 'app', '--from', '812')).toBe('app gets 3 facts again\n')
     expect(await say('handlers', 'pause', 'app')).toBe('app is paused; its backlog is kept\n')
     expect(await say('handlers', 'resume', 'app')).toBe('app is resumed\n')
@@ -281,7 +281,9 @@ describe('status', () => {
     const [attention = ''] = out.split('channels\n')
     expect(attention.trimEnd().split('\n')).toEqual([
       'needs attention',
-      expect.stringMatching(/^ {2}! the service asked for no requests for another (1 h|59 min|60 min)\b/),
+      expect.stringMatching(
+        /^ {2}! the service asked the sidecar to wait: no requests for another (1 h|59 min|60 min)\b/,
+      ),
       expect.stringMatching(
         /^ {2}! 2 calls of a function without a tool, the oldest for .* → add `lookup` under `tools`$/,
       ),

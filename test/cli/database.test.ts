@@ -293,7 +293,7 @@ test('a second sidecar works beside the first, and continues when the first ends
   const second = run(secondPort)
   await until('the second is ready', async () => (await probe(secondPort, 'readyz')) === 200)
   const checked = await start(['check', '-c', 'sidecar.yaml'], { cwd }).ended
-  expect(checked.out).toContain(`schema ${knownVersion()}, a sidecar works with it`)
+  expect(checked.out).toContain(`schema ${knownVersion()}, in use by a sidecar`)
   first.process.kill('SIGTERM')
   expect(await first.ended).toMatchObject({ code: 0 })
   expect(await probe(secondPort, 'readyz')).toBe(200)

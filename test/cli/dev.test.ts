@@ -8,7 +8,7 @@ import { folderWith } from '../config/folder.ts'
 import { until } from '../support/until.ts'
 import { start, type Running } from './process.ts'
 
-const STARTING = 'Starting the service, the sidecar and an app ...\n'
+const STARTING = 'Starting the emulator, the sidecar and an app ...\n'
 
 const running: Running[] = []
 

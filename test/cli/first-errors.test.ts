@@ -124,7 +124,10 @@ test.each([
     'nothing to send',
     ['dev', '--forward-to', '3000', '--once'],
     2,
-    ['error: --once ends after a message: nothing is sent', '  fix: add --send TEXT or --scenario FILE'],
+    [
+      'error: --once ends when all messages are done, and no message is sent',
+      '  fix: add --send TEXT or --scenario FILE',
+    ],
   ],
   [
     'nothing to watch',

@@ -115,7 +115,10 @@ describe('dev --forward-to', () => {
     const second = run(['dev', '--forward-to', url], {
       SIDECAR_ADMIN__LISTEN: `127.0.0.1:${await freePort()}`,
     })
-    await says(second, /Port 4010 is in use by another program: the service has the port above/)
+    await says(
+      second,
+      /Port 4010 is in use by another program, so the service has the port that is shown above/,
+    )
     expect(second.out).toMatch(/service +http:\/\/127\.0\.0\.1:(?!4010)\d+/)
     expect(await interrupt(second)).toBe(0)
   })
@@ -228,7 +231,7 @@ describe('dev --forward-to', () => {
     ],
     [
       'http://localhost:PORT/moved',
-      /! http:\/\/localhost:\d+\/moved is redirected \(302\)\n +fix: give the address/,
+      /! http:\/\/localhost:\d+\/moved is redirected \(302\)\n +fix: use the address/,
     ],
   ])('says what is wrong with %s', { timeout: LONG }, async (address, expected) => {
     const app = await listen((asked, response) => {

@@ -136,7 +136,7 @@ describe.skipIf(!there)('on a terminal', () => {
   ])('ended with %s writes nothing', async (_key, key) => {
     const folder = await folderWith({})
     const shown = await typed(folder, `https://agents.example.com\n${key}`)
-    expect(shown).toContain('error: ended before it was answered: nothing was written')
+    expect(shown).toContain('error: the input ended before the question was answered: nothing was written')
     expect(shown).not.toContain('    at ')
     await expect(readFile(path.join(folder, 'sidecar.yaml'))).rejects.toThrow('ENOENT')
   })

@@ -41,12 +41,15 @@ test('a retry of dead letters counts the delivered and the dead facts, and fails
   await until('three dead letters', async () => (await rows('deliveries', '--status', 'dead')).length === 3)
 
   const again = await ask('deliveries', 'retry', '--dead', '--wait')
-  expect(again).toMatchObject({ code: 1, out: '3 dead deliveries due again\n0 delivered, 3 dead again\n' })
+  expect(again).toMatchObject({
+    code: 1,
+    out: '3 dead deliveries will be sent again\n0 delivered, 3 dead again\n',
+  })
   const [first] = await rows('deliveries', '--status', 'dead')
   const one = await ask('deliveries', 'retry', String(first?.['id']), '--wait')
   expect(one).toMatchObject({
     code: 1,
-    out: `${String(first?.['id'])} is due again\n${String(first?.['id'])} is dead\n`,
+    out: `${String(first?.['id'])} will be sent again\n${String(first?.['id'])} is dead\n`,
   })
 
   answer(204)

@@ -70,7 +70,9 @@ describe('trigger', () => {
     expect(failing.code).toBe(1)
     expect(failing.out).toMatch(/^✗ app failed; a real fact would be retried \(status 503, /)
     expect(failing.out).toContain('\n  │ closed until\n  │ [31mnine\n')
-    expect(failing.err).toBe('warning: its events do not include turn.failed: it gets no real ones\n')
+    expect(failing.err).toBe(
+      'warning: the events of app do not include turn.failed: it gets no real facts of this type\n',
+    )
     expect(rig.app.callbacks).toHaveLength(1)
     rig.app.handle = () => ({ status: 410 })
     expect((await trigger(rig, 'action.required', '--handler', 'app')).out).toContain('would pause it')

@@ -76,7 +76,7 @@ test('an interrupt of --wait ends only the waiting', async () => {
   running.process.kill('SIGINT')
   expect(await running.ended).toEqual({
     code: 1,
-    out: '5 dead deliveries due again\n',
+    out: '5 dead deliveries will be sent again\n',
     err: 'stopped waiting; the sidecar continues with 5 deliveries\n',
   })
 })

@@ -159,7 +159,7 @@ test('a backup copied over the store of a killed sidecar: nothing opens it, and 
 
   const { code, out } = await cli(['store', 'restore', backup, '-c', config])
   expect(code).toBe(0)
-  expect(out).toContain(`restored from ${backup}, of 20`)
+  expect(out).toContain(`restored from ${backup}, last written 20`)
   const kept = /^the former database is kept: (\S+)$/m.exec(out)?.[1] ?? ''
   expect(kept).toContain(`${store}.before-restore-`)
   expect(await cli(['store', 'check', '-c', config])).toMatchObject({ code: 0 })

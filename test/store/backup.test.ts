@@ -129,6 +129,7 @@ it('store restore where only the log of a deleted database is left: reports that
   const { code, out, err } = await cli(['store', 'restore', backup, '-c', config])
   expect([code, err]).toEqual([0, ''])
   expect(out).not.toContain('the former database is kept')
-  const log = /^there was no database; its log is kept: (\S+-wal)$/m.exec(out)?.[1] ?? ''
+  const log =
+    /^there was no database, only its write-ahead log, which is kept: (\S+-wal)$/m.exec(out)?.[1] ?? ''
   expect(existsSync(log)).toBe(true)
 })

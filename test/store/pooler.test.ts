@@ -103,6 +103,6 @@ describe.skipIf(!installed).each([
       'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }\nstore: { url: "${url}" }\n`,
     })
     const checked = await cli(['check', '-c', path.join(folder, 'sidecar.yaml')])
-    expect(checked.out).toMatch(/✓ store .*a pooler stands between/)
+    expect(checked.out).toMatch(/✓ store .*the connection goes through a pooler/)
   })
 })

@@ -39,7 +39,10 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
       .map(({ subject, path, target }) => targetFinding(subject, path, target)),
   )
   if (typeof modules === 'string')
-    return [fail('modules', modules, 'correct it; otherwise run does not start'), ...findings]
+    return [
+      fail('modules', modules, 'correct it: until then, "session-sidecar run" does not start'),
+      ...findings,
+    ]
   const own = modules.tools.filter((name) => !tools.some((tool) => tool.name === name))
   return [
     ...modules.warnings.map((warning) => warn('modules', warning, 'correct the type in the module')),

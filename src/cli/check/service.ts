@@ -45,8 +45,8 @@ function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
   if (status !== 200 || body['object'] !== 'health') {
     return fail(
       'service',
-      `${service.baseUrl}/v1/health answered ${status}, but not as the service does`,
-      'correct service.base_url: is that the Agent Session Service?',
+      `${service.baseUrl}/v1/health answered ${status}, which is not an answer of the Agent Session Service`,
+      'correct service.base_url',
     )
   }
   if (body['usable'] === false) {
@@ -68,11 +68,11 @@ function skewFinding({ webhooks }: Config, skew: number | null): Finding {
   if (skew === null)
     return warn(
       'clock',
-      'the service reports no time',
-      'nothing to do; until it does, no call is given up at its deadline',
+      'the service sends no Date header, so its clock is unknown',
+      'nothing to do; without it, no call is given up at its deadline',
     )
   const size = Math.abs(skew)
-  const text = `ours is ${span(size)} ${skew > 0 ? 'behind' : 'ahead of'} the service's`
+  const text = `the clock of this machine is ${span(size)} ${skew > 0 ? 'behind' : 'ahead of'} the service's`
   if (webhooks.enabled && size > webhooks.tolerance) {
     return fail(
       'clock',

@@ -59,7 +59,7 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
 }
 
 const POOLED =
-  'a pooler stands between, so statements are not prepared, and replicas find the changes of others within a second'
+  'the connection goes through a pooler, so statements are not prepared, and replicas find the changes of others within a second'
 
 /** Reports what `run` would find in the database. */
 async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Finding> {
@@ -74,8 +74,8 @@ async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Pr
     if (schema > newest)
       return fail(
         'store',
-        `${text}, schema ${schema}: newer than ${newest}, which this program knows`,
-        'run the newer version',
+        `${text}, schema ${schema}: this program knows schemas up to ${newest}`,
+        'run the version of the program that wrote this store',
       )
     if (!mayMigrate && schema < newest)
       return fail(
@@ -85,7 +85,7 @@ async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Pr
       )
     return ok(
       'store',
-      `${text}, ${state}, ${held ? 'a sidecar works with it' : 'no sidecar works with it'}${pooled ? `; ${POOLED}` : ''}`,
+      `${text}, ${state}, ${held ? 'in use by a sidecar' : 'not in use'}${pooled ? `; ${POOLED}` : ''}`,
     )
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error

@@ -36,7 +36,7 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp, address:
   if (status >= 300 && status < 400)
     return {
       cause: `${url} is redirected (${status})`,
-      fix: 'give the address of its `location`: redirects are not followed',
+      fix: 'use the address that its header `location` has: redirects are not followed',
     }
   if (status >= 500)
     return {

@@ -72,7 +72,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
 }
 
 function inUse(port: number, what: string): string {
-  return `Port ${port} is in use by another program: the ${what} has the port above.`
+  return `Port ${port} is in use by another program, so the ${what} has the port that is shown above.`
 }
 
 /** A command to paste, which creates a session with a message that calls a function. */

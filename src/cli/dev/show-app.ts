@@ -126,7 +126,8 @@ function startText(
     ),
     `\n  Requests are signed with the secret in ${app.secretFile}, the same in every run:\n`,
     `    export CALLBACK_SECRET=${app.secret}\n`,
-    `  Begin your request handler with this line. It sets ${paint('bold', 'genuine')}; ${paint('bold', 'body')} is the raw body:\n`,
+    `  Begin your request handler with this line. It sets ${paint('bold', 'genuine')} to true if the request is from the sidecar; ` +
+      `${paint('bold', 'body')} must be the raw body:\n`,
     `    ${paint('dim', '# Node')}\n    ${VERIFY.node}\n    ${paint('dim', '# Python')}\n    ${VERIFY.python}\n`,
     ...hints.map((hint) => `  ${hint}\n`),
   ].join('')

@@ -72,7 +72,7 @@ function storeNeeds({ status, now }: Seen): Need[] {
 function holdNeeds({ status, now }: Seen): Need[] {
   const until = timeOf(sectionOf(status, 'service')['held_until'])
   if (until === null || until <= now) return []
-  const text = `the service asked for no requests for another ${span(until - now)}`
+  const text = `the service asked the sidecar to wait: no requests for another ${span(until - now)}`
   return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar continues then; callbacks continue now' }]
 }
 
@@ -110,7 +110,7 @@ function replicaNeeds({ status }: Seen): Need[] {
   if (stringOf(own) === null || others.length === 0) return []
   const names = others.map(nameOf).join(', ')
   const advice = 'give all replicas the same service.base_url, scope, channels, handlers and tools'
-  return [{ tone: 'warn', text: `another configuration than this replica: ${names}`, advice }]
+  return [{ tone: 'warn', text: `replicas with another configuration than this one: ${names}`, advice }]
 }
 
 function channelNeeds({ status, now }: Seen): Need[] {
@@ -121,7 +121,9 @@ function channelNeeds({ status, now }: Seen): Need[] {
     if (state === 'live' || state === 'disabled' || now - began < CHANNEL_GRACE) return []
     const why = field(channel, 'last_error') || 'no reason given'
     const text = `channel ${name} is ${state}${since(channel, now)}: ${why}`
-    return [{ tone: 'bad', text, advice: 'it is retried; the other channels continue' } as const]
+    return [
+      { tone: 'bad', text, advice: 'nothing to do: it is retried, and the other channels continue' } as const,
+    ]
   })
 }
 
