@@ -360,9 +360,13 @@ const READING: readonly CommandSpec[] = [
         options: [
           option('--dead', 'all dead deliveries'),
           option('--handler <name>', 'with --dead: only of this handler'),
-          option('--since <time>', 'with --dead: only facts since this time, or of this age, such as 2h', {
-            parse: pointInTime,
-          }),
+          option(
+            '--since <time>',
+            'with --dead: only facts since this time, or within this duration before now, such as 2h',
+            {
+              parse: pointInTime,
+            },
+          ),
           option('--dry-run', 'with --dead: only count them'),
           option('--wait', 'show the remaining count until none is pending; exit 1 if any is dead again'),
           ...REMOTE,
