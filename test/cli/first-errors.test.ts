@@ -148,7 +148,9 @@ test.each([
 
 test('options that contradict each other are refused before anything starts', async () => {
   const ended = await run(['dev', '--forward-to', '3000', '--scenario', 'bad.yaml', '--once', '--watch'])
-  expect(ended.err).toBe('error: --once ends, and --watch continues\n  fix: leave out --watch or --once\n')
+  expect(ended.err).toBe(
+    'error: --once ends the command, and --watch continues it\n  fix: leave out --watch or --once\n',
+  )
 })
 
 test('a port that is in use', async () => {

@@ -14,7 +14,7 @@ import { startService, startSidecar, TOKEN } from './parts.ts'
 import { renderSummary, showToPrograms } from './show.ts'
 import { showApp, showAppToPrograms } from './show-app.ts'
 
-interface PlayOptions {
+export interface PlayOptions {
   once?: boolean
   scenario?: string
   send?: string
