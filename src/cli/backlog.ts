@@ -14,8 +14,8 @@ const ALL = 1000
 /**
  * Waits until a handler (or every one) has no pending delivery, and shows the remaining number. An
  * interrupt ends only the wait: the sidecar continues.
- * @returns the exit code: 0 when nothing is pending, 1 when it was interrupted or a handler is
- *   paused.
+ * @returns the exit code: 0 when nothing is pending, 1 when it was interrupted, or when the rest waits for handlers that
+ *   are paused or removed.
  */
 export async function waitForBacklog(
   client: AdminClient,
@@ -53,8 +53,12 @@ async function watch(
       return 0
     }
     const pending = rows.filter((row) => numberOf(row['pending']) !== 0)
-    if (pending.every((row) => field(row, 'state') === 'paused'))
-      return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)
+    const states = new Set(pending.map((row) => field(row, 'state')))
+    const waiting = [...states].every((state) => state === 'paused' || state === 'removed')
+    if (waiting) {
+      const who = pending.length === 1 ? 'the handler is' : 'the handlers are'
+      return end(`${count(left, 'delivery', 'deliveries')} left, and ${who} ${[...states].join(' or ')}`, 1)
+    }
     const down = rows.filter((row) => field(row, 'state') === 'down').map((row) => field(row, 'name'))
     const line = `${count(left, 'delivery', 'deliveries')} left${down.length > 0 ? `; ${down.join(', ')} unreachable` : ''}`
     if (terminal.width !== null && line !== shown) terminal.err(`\r${line.padEnd(shown.length)}`)

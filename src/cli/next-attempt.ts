@@ -22,7 +22,7 @@ export async function nextAttempt(
   return (delivery, now) => {
     if (field(delivery, 'status') !== 'pending') return ''
     const state = states.get(field(delivery, 'handler'))
-    if (state === undefined) return 'no such handler'
+    if (state === undefined || state === 'removed') return 'no such handler'
     if (state === 'paused') return 'paused'
     const at = timeOf(delivery['next_at']) ?? 0
     if (at > now) return relative(at, now)

@@ -87,6 +87,35 @@ test('what is pending for a paused handler is paused, and every count of it is t
   expect((await ask('handlers')).out).toMatch(/^app +paused +3 +0 /m)
 })
 
+test('deliveries of a handler that was renamed are shown with the fix, and sent when a handler has the name again', async () => {
+  const { rig, server, ask, rows } = await stage()
+  await using _rig = rig
+  await using _server = server
+  await ask('handlers', 'pause', 'app')
+  await rig.client.start('say Hello')
+  await until('three pending', async () => (await rows('deliveries', '--status', 'pending')).length === 3)
+  const before = rig.config
+  await rig.stop()
+  rig.config = { ...before, handlers: before.handlers?.map((one) => ({ ...one, name: 'other' })) ?? [] }
+  await rig.start()
+
+  const { out } = await ask('status')
+  expect(out).toContain('handler app is not configured, 3 deliveries pending')
+  expect(out).toContain('give a handler this name again')
+  expect((await ask('handlers')).out).toMatch(/^other +up +0 +0 [^]*^app +removed +3 +0 /m)
+  const [first] = await rows('deliveries', '--status', 'pending')
+  expect((await ask('deliveries', 'show', String(first?.['id']))).out).toMatch(/^next {6}no such handler$/m)
+  const waited = await ask('deliveries', 'retry', '--dead', '--wait')
+  expect(waited).toMatchObject({ code: 1, err: '3 deliveries left, and the handler is removed\n' })
+
+  await rig.stop()
+  rig.config = before
+  await rig.start()
+  await ask('handlers', 'resume', 'app')
+  await until('none pending', async () => (await rows('deliveries', '--status', 'pending')).length === 0)
+  expect((await ask('status')).out).toMatch(/needs attention\n {2}none\n/)
+})
+
 test('followed facts have the same columns as stored facts', async () => {
   const { rig, server, ask, rows } = await stage()
   await using _rig = rig

@@ -99,6 +99,27 @@ test('--wait over all handlers does not wait for a paused one when no other has 
   expect({ code, err }).toEqual({ code: 1, err: '3 deliveries left, and the handler is paused\n' })
 })
 
+test('--wait ends when the rest waits for handlers of several kinds', async () => {
+  const { url } = await adminApi({
+    'POST /api/deliveries/retry': () => ({ count: 3, dry_run: false }),
+    'GET /api/deliveries': paged([], () => ''),
+    'GET /api/handlers': () => ({
+      object: 'list',
+      data: [
+        { name: 'audit', state: 'paused', pending: 3 },
+        { name: 'former', state: 'removed', pending: 1 },
+      ],
+      has_more: false,
+      last_id: 'former',
+    }),
+  })
+  const { code, err } = await cli(['deliveries', 'retry', '--dead', '--wait', '--url', url])
+  expect({ code, err }).toEqual({
+    code: 1,
+    err: '4 deliveries left, and the handlers are paused or removed\n',
+  })
+})
+
 test('--wait does not wait for a handler that is paused', async () => {
   const { url } = await adminApi({
     'POST /api/replay': () => ({ handler: 'app', count: 1 }),

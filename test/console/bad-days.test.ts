@@ -163,6 +163,27 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(await front.getAttribute('href')).toBe('https://console.example.com/s/')
   })
 
+  it('shows a removed handler whose deliveries wait, without buttons', async () => {
+    running = await startAdmin()
+    await using visited = await visit(browser, `${running.base}/#/`)
+    const { page } = visited
+    const former = { name: 'former', state: 'removed', pending: 2, dead: 1 }
+    await page.route(/\/api\/handlers(\?|$)/, (route) =>
+      route.fulfill({
+        json: { data: [{ ...former, since: null, last_error: null, oldest_pending_at: 1 }], has_more: false },
+      }),
+    )
+    await page.reload()
+    await page.getByText('Handler former is not configured').waitFor()
+    await page
+      .getByText('2 callbacks wait, and there is 1 dead letter. Give a handler this name again')
+      .waitFor()
+    await page.goto(`${running.base}/#/handlers`)
+    const card = page.getByLabel('Handler former')
+    await card.getByText('removed', { exact: true }).waitFor()
+    expect(await card.getByRole('button').count()).toBe(0)
+  })
+
   it('sends a handler a test fact if the sidecar can, and shows its answer', async () => {
     running = await startAdmin()
     await using visited = await visit(browser, `${running.base}/#/overview`)

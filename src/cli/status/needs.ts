@@ -143,6 +143,10 @@ function handlerNeeds(handler: JsonObject, now: number): Need[] {
           : `session-sidecar handlers resume ${name}`,
     })
   }
+  if (state === 'removed') {
+    const text = `handler ${name} is not configured, ${waiting}${dead > 0 ? `, ${count(dead, 'dead letter')}` : ''}`
+    return [{ tone: 'warn', text, advice: 'give a handler this name again: the deliveries are sent then' }]
+  }
   if (dead > 0) {
     needs.push({
       tone: 'bad',

@@ -72,6 +72,7 @@ const STYLES = new Map<string, 'green' | 'yellow' | 'red'>([
   ['connecting', 'yellow'],
   ['waiting', 'yellow'],
   ['paused', 'yellow'],
+  ['removed', 'yellow'],
   ['missing', 'yellow'],
   ['down', 'red'],
   ['stopped', 'red'],

@@ -14,8 +14,9 @@ const Handler = component(
   'Handler',
   Type.Object({
     name: Type.String(),
-    state: oneOf<HandlerReport['state']>(['up', 'down', 'paused'], {
-      description: 'down: the handler is unreachable, and a probe continues.',
+    state: oneOf<HandlerReport['state'] | 'removed'>(['up', 'down', 'paused', 'removed'], {
+      description:
+        'down: the handler is unreachable, and a probe continues. removed: it is not configured, and its deliveries wait.',
     }),
     since: nullable(time(), 'When this state began.'),
     last_error: nullable(Type.String()),
@@ -59,7 +60,8 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
     listRoute(
       {
         path: '/api/handlers',
-        summary: 'The configured handlers and their backlogs.',
+        summary:
+          'The handlers and their backlogs; also handlers that were removed and still have deliveries.',
         of: 'handlers',
         entry: Handler,
         query: {},
@@ -68,7 +70,12 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       async (query) => {
         const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
         const backlogs = new Map(Object.entries(deliveries))
-        const handlers = reports.map((report) => {
+        const configured = new Set(reports.map(({ name }) => name))
+        // Someone renamed a handler: the deliveries of the old name are sent only when a handler has it again.
+        const removed = [...backlogs]
+          .filter(([name, { pending, dead }]) => !configured.has(name) && pending + dead > 0)
+          .map(([name]) => ({ name, state: 'removed' as const, since: null, lastError: null }))
+        const handlers = [...reports, ...removed].map((report) => {
           const { pending = 0, oldestPending = null, dead = 0 } = backlogs.get(report.name) ?? {}
           return { ...report, pending, oldestPendingAt: oldestPending, dead }
         })

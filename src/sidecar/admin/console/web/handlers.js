@@ -65,12 +65,15 @@ function Handler({ handler, canTest, again }) {
       <dd><a href=${href(['deliveries'], { handler: name, status: 'dead' })}>${dead}</a></dd>
     </dl>
     ${handler.last_error !== null && html`<p class=${state === 'paused' ? 'faint' : 'fault'}><${Text}>${handler.last_error}<//></p>`}
-    <p class="buttons">
-      <button onClick=${() => act(change, () => `${change === 'pause' ? 'Paused' : 'Resumed'}.`)}>
-        ${change === 'pause' ? 'Pause' : 'Resume'}
-      </button>
-      ${canTest && html`<button onClick=${() => act('test', answerOf)}>Send a test</button>`}
-    </p>
+    ${
+      state !== 'removed' &&
+      html`<p class="buttons">
+        <button onClick=${() => act(change, () => `${change === 'pause' ? 'Paused' : 'Resumed'}.`)}>
+          ${change === 'pause' ? 'Pause' : 'Resume'}
+        </button>
+        ${canTest && html`<button onClick=${() => act('test', answerOf)}>Send a test</button>`}
+      </p>`
+    }
     ${result !== null && html`<p class=${result.bad ? 'fault' : 'result'} role="status"><${Text}>${result.text}<//></p>`}
   </article>`
 }

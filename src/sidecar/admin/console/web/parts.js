@@ -8,6 +8,7 @@ const TONES = {
   warn: [
     'requires_action',
     'paused',
+    'removed',
     'waiting',
     'partial',
     'not_delivered',

@@ -148,6 +148,17 @@ function handlerTroubles({ name, state, since, last_error: error, pending, dead 
       }),
     )
   }
+  if (state === 'removed') {
+    return [
+      trouble({
+        id: `removed ${name}`,
+        tone: 'warn',
+        what: `Handler ${name} is not configured`,
+        fix: `${waiting}${dead > 0 ? `, and there ${dead === 1 ? 'is' : 'are'} ${count(dead, 'dead letter')}` : ''}. Give a handler this name again: the deliveries are sent then.`,
+        link: href(['deliveries'], { handler: name }),
+      }),
+    ]
+  }
   if (dead > 0) {
     found.push(
       trouble({
