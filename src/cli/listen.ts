@@ -32,7 +32,6 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   const given = {
     service: serviceOf(options, env),
     stream: { start_from: 'now' as const },
-    admin: { listen: await chooseAdmin(env) },
     // Failures of the app are printed as lines of their own: the log need not repeat them.
     log: { level: 'error' as const },
   }
@@ -47,9 +46,14 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     process.off('exit', remove)
     remove()
   })
-  const config = { ...given, store: { url: `sqlite:${folder}/sidecar.db` }, ...configOf(app) }
+  const configure = async () => ({
+    ...given,
+    store: { url: `sqlite:${folder}/sidecar.db` },
+    admin: { listen: await chooseAdmin(env) },
+    ...configOf(app),
+  })
   const observers = [...appObservers(show), connection(show)]
-  const sidecar = await startSidecar({ terminal, env }, stack, config, observers)
+  const sidecar = await startSidecar({ terminal, env }, stack, configure, observers)
   const hints = [`The store is in ${folder} and is removed at the end. Ctrl-C ends this command.`]
   show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar), hints })
   for (const doubt of doubts) show.note(doubt)

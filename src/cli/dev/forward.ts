@@ -45,8 +45,11 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   const emulator = await startService(stack, scenario, SERVICE_PORT)
   const show = json ? showAppToPrograms(terminal, app) : showApp(context, app)
   const accepted = new Accepted()
-  const config = { ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)), ...configOf(app) }
-  const sidecar = await startSidecar({ terminal, env: {} }, stack, config, [
+  const configure = async () => ({
+    ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)),
+    ...configOf(app),
+  })
+  const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [
     ...appObservers(show),
     ...(once ? [accepted.observer] : []),
   ])

@@ -30,17 +30,30 @@ export async function startService(
   }
 }
 
-/** A sidecar that reports to `observers`. `stack` stops it, also on Ctrl-C. */
+/** How often a start may lose its port to another program. */
+const RACES = 5
+
+/**
+ * A sidecar that reports to `observers`. `stack` stops it, also on Ctrl-C. Two `dev` that start together both find the
+ * usual port free. The one that loses it asks `configure` again, which then chooses another port.
+ */
 export async function startSidecar(
   { terminal, env }: Context,
   stack: AsyncDisposableStack,
-  config: ConfigInput,
+  configure: () => Promise<ConfigInput>,
   observers: readonly Partial<Observer>[],
 ): Promise<Sidecar> {
-  const sidecar = await createSidecar({ config, env })
-  stack.defer(() => sidecar.stop())
-  for (const one of observers) sidecar.observe(one)
   closeAtEnd(stack, terminal)
-  await sidecar.start()
-  return sidecar
+  for (let races = 0; ; races++) {
+    const sidecar = await createSidecar({ config: await configure(), env })
+    stack.defer(() => sidecar.stop())
+    for (const one of observers) sidecar.observe(one)
+    try {
+      await sidecar.start()
+      return sidecar
+    } catch (error) {
+      if (codeOf(error) !== 'EADDRINUSE' || races === RACES) throw error
+      await sidecar.stop()
+    }
+  }
 }

@@ -35,8 +35,11 @@ export async function tour(context: Context, options: TourOptions): Promise<numb
   const { baseUrl } = emulator
   const show = json ? showToPrograms(terminal) : showToPeople(context, start)
   const tally = new Accepted()
-  const config = { ...(await devConfig({ baseUrl, token: TOKEN }, env)), ...configOfExample(app) }
-  const sidecar = await startSidecar({ terminal, env: {} }, stack, config, [
+  const configure = async () => ({
+    ...(await devConfig({ baseUrl, token: TOKEN }, env)),
+    ...configOfExample(app),
+  })
+  const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [
     observer((record) => show.record(record), titlesOf(emulator)),
     tally.observer,
   ])
