@@ -4,7 +4,11 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { startExampleApp } from '../../src/cli/dev/app.ts'
 import { compare, isComplete } from '../../src/cli/dev/compare.ts'
 import { Signer } from '../../src/std/signature.ts'
+import { consoleOf } from '../../src/cli/dev/config.ts'
+import { startService, startSidecar, TOKEN } from '../../src/cli/dev/parts.ts'
+import { processTerminal } from '../../src/cli/terminal.ts'
 import { folderWith } from '../config/folder.ts'
+import { freePort, listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 import { start, type Running } from './process.ts'
 
@@ -149,6 +153,25 @@ describe('the demonstration', () => {
     one.process.kill('SIGINT')
     expect(await one.ended).toMatchObject({ code: 0, err: STARTING })
   })
+})
+
+test('a start that loses its port to another program takes the next one', async () => {
+  await using stack = new AsyncDisposableStack()
+  const emulator = await startService(stack, { name: 'none' })
+  await using taken = await listen((_request, response) => response.end())
+  const folder = await folderWith({})
+  const ports = [taken.port, await freePort()]
+  const configure = () =>
+    Promise.resolve({
+      service: { base_url: emulator.baseUrl, token: TOKEN },
+      store: { url: `sqlite:${folder}/sidecar.db` },
+      admin: { listen: `127.0.0.1:${ports.shift()}` },
+      log: { level: 'error' as const },
+    })
+  const terminal = processTerminal(process)
+  const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [])
+  const health = await request(`${consoleOf(sidecar).url}/livez`)
+  expect([await health.body.text(), ports]).toEqual(['ok\n', []])
 })
 
 describe('the example app', () => {

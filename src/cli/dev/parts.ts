@@ -43,10 +43,12 @@ export async function startSidecar(
   configure: () => Promise<ConfigInput>,
   observers: readonly Partial<Observer>[],
 ): Promise<Sidecar> {
+  let current: Sidecar | undefined
+  stack.defer(() => current?.stop())
   closeAtEnd(stack, terminal)
   for (let races = 0; ; races++) {
     const sidecar = await createSidecar({ config: await configure(), env })
-    stack.defer(() => sidecar.stop())
+    current = sidecar
     for (const one of observers) sidecar.observe(one)
     try {
       await sidecar.start()
