@@ -220,7 +220,7 @@ const CHECKING: readonly CommandSpec[] = [
     name: 'store',
     summary: 'check the database, copy it, restore a copy, or move to another engine',
     description:
-      'Checks or copies the database of a sidecar, which may be running; restores a copy while none is running.',
+      'Checks or backs up the database of a sidecar, which may be running. Restores a backup, or moves to another engine, while none is running.',
     commands: [
       {
         name: 'check',
