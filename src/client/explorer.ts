@@ -37,7 +37,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     this.#log = options.log
     this.#discover = options.discover
     this.#undocumented = options.discover(null)
-    this.#found = { ...this.#undocumented, fault: 'the document was not read yet' }
+    this.#found = { ...this.#undocumented, fault: 'it was not read yet' }
   }
 
   get found(): Found {

@@ -9,6 +9,7 @@ import type { StoreReader } from '../core/store-reader.ts'
 import type { Clock } from '../std/ports.ts'
 import { ANY_FUNCTION } from '../core/tool.ts'
 import type { ServiceClient } from '../client/service.ts'
+import type { Discovery } from '../client/discovery/discovery.ts'
 import { resultsOf } from '../client/discovery/results.ts'
 import type { Engine } from './engine.ts'
 import { refusalOf } from './store.ts'
@@ -77,7 +78,13 @@ export async function reportStatus(parts: {
     routes: Object.entries(routes).map(([operation, route]) =>
       route.found
         ? { operation, method: route.method, path: route.path, how: route.how, reason: null }
-        : { operation, method: null, path: null, how: 'missing' as const, reason: route.reason },
+        : {
+            operation,
+            method: null,
+            path: null,
+            how: 'missing' as const,
+            reason: missing(route.reason, discovery),
+          },
     ),
     discovery: resultsOf(discovery),
     queues: {
@@ -109,6 +116,14 @@ export async function reportStatus(parts: {
       expires_at: configured.tokenExpiresAt,
     },
   }
+}
+
+/** While the service's document is not known, it may have the route. */
+function missing(reason: string, { documented, fault }: Pick<Discovery, 'documented' | 'fault'>): string {
+  if (documented) return reason
+  const [, fix] = reason.split('; ')
+  const unread = `the service's document is not known (${fault}), and the sidecar tries again`
+  return fix === undefined ? unread : `${unread}; if the service has none, ${fix}`
 }
 
 export function disabled(since: number): ChannelStatus {

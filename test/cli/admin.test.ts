@@ -234,6 +234,7 @@ describe('status', () => {
     const order = [
       'needs attention\n  ✗ the service rejects the token',
       'channel stream is stopped for ',
+      ' → a new token starts it again\n',
       'handler app has 2 dead letters  → session-sidecar deliveries retry --dead --handler app\n',
       'handler mail does not accept a fact: it answered 401  → it refuses the signature: give it the secret',
       'handler app is paused for ',

@@ -50,7 +50,7 @@ async function known(document: unknown, then: (call: Call) => unknown = () => do
 describe('the description of the service', () => {
   it('is not read at first: the routes of the interface are known, and the others have a reason', () => {
     const { explorer, calls } = exploring(() => plainDocument)
-    expect(explorer.found).toMatchObject({ documented: false, fault: 'the document was not read yet' })
+    expect(explorer.found).toMatchObject({ documented: false, fault: 'it was not read yet' })
     expect(explorer.found.routes.listSessions).toMatchObject({ found: true, how: 'default' })
     expect(calls).toEqual([])
   })

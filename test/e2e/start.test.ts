@@ -149,6 +149,16 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     rig.gateway.intercept = () => 'reset'
     await rig.start()
     expect(await startup(rig)).toBe(200)
+    const { routes } = await rig.admin('GET', '/api/status')
+    expect(routes).toContainEqual({
+      operation: 'readTurn',
+      method: null,
+      path: null,
+      how: 'missing',
+      reason: expect.stringMatching(
+        /^the service's document is not known \(.+\), and the sidecar tries again; if the service has none, set service\.routes\.turn_path$/,
+      ),
+    })
   })
 
   test('logs handlers that are no longer configured, and delivers once one has the name again', async () => {

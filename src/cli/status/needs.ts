@@ -121,9 +121,11 @@ function channelNeeds({ status, now }: Seen): Need[] {
     if (state === 'live' || state === 'disabled' || now - began < CHANNEL_GRACE) return []
     const why = field(channel, 'last_error') || 'no reason given'
     const text = `channel ${name} is ${state}${since(channel, now)}: ${why}`
-    return [
-      { tone: 'bad', text, advice: 'nothing to do: it is retried, and the other channels continue' } as const,
-    ]
+    const advice =
+      state === 'stopped'
+        ? 'a new token starts it again'
+        : 'it is retried; "session-sidecar check -c FILE" tests the address and the token'
+    return [{ tone: 'bad', text, advice } as const]
   })
 }
 

@@ -59,7 +59,7 @@ function channelTroubles(channels, now) {
         id: `channel ${name}`,
         tone: 'bad',
         what: `Channel ${name} is ${state}`,
-        fix: error ?? 'No reason is known. The other channels continue.',
+        fix: error ?? 'No reason is known. It is retried; the command check tests the address and the token.',
         link: '#/',
         at: since,
       }),
