@@ -25,7 +25,7 @@ export interface Topics {
   transient(event: TransientEvent): void
   /** The first read of all sessions is complete, or failed and will be tried again. */
   looked(done: boolean): void
-  /** A sweep is complete (null), or failed and will be tried again. */
+  /** A read of all sessions is complete (null), the first one too, or failed and will be tried again. */
   swept(problem: string | null): void
 
   // The following reports are about durable changes.

@@ -11,6 +11,7 @@ import { ANY_FUNCTION } from '../core/tool.ts'
 import type { ServiceClient } from '../client/service.ts'
 import type { Discovery } from '../client/discovery/discovery.ts'
 import { resultsOf } from '../client/discovery/results.ts'
+import type { NoRoute } from '../client/discovery/route.ts'
 import type { Engine } from './engine.ts'
 import { refusalOf } from './store.ts'
 
@@ -83,7 +84,7 @@ export async function reportStatus(parts: {
             method: null,
             path: null,
             how: 'missing' as const,
-            reason: missing(route.reason, discovery),
+            reason: reasonOf(route, discovery),
           },
     ),
     discovery: resultsOf(discovery),
@@ -119,11 +120,10 @@ export async function reportStatus(parts: {
 }
 
 /** While the service's document is not known, it may have the route. */
-function missing(reason: string, { documented, fault }: Pick<Discovery, 'documented' | 'fault'>): string {
-  if (documented) return reason
-  const [, fix] = reason.split('; ')
+function reasonOf(route: NoRoute, { documented, fault }: Pick<Discovery, 'documented' | 'fault'>): string {
+  if (documented) return route.reason
   const unread = `the service's document is not known (${fault}), and the sidecar tries again`
-  return fix === undefined ? unread : `${unread}; if the service has none, ${fix}`
+  return route.key === null ? unread : `${unread}; if the service has none, set service.routes.${route.key}`
 }
 
 export function disabled(since: number): ChannelStatus {

@@ -84,11 +84,8 @@ describe('without a document', () => {
       'DELETE /v1/webhooks/{webhook_id} (default)',
       'GET /v1/events (default)',
     ])
-    expect(found.routes.answer).toEqual({ found: false, reason: expect.stringContaining('answer_path') })
-    expect(found.routes.sendMessage).toEqual({
-      found: false,
-      reason: expect.stringContaining('message_path'),
-    })
+    expect(found.routes.answer).toMatchObject({ found: false, key: 'answer_path' })
+    expect(found.routes.sendMessage).toMatchObject({ found: false, key: 'message_path' })
     expect(found.idempotencyHeader).toBeNull()
   })
 
@@ -112,10 +109,7 @@ describe('without a document', () => {
 
   test('a message path without the shape of its body does not suffice', () => {
     const found = discover(null, { message_path: '/v1/sessions/{session_id}/say' })
-    expect(found.routes.sendMessage).toEqual({
-      found: false,
-      reason: expect.stringContaining('message_body'),
-    })
+    expect(found.routes.sendMessage).toMatchObject({ found: false, key: 'message_body' })
   })
 })
 

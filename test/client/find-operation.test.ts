@@ -27,6 +27,7 @@ test.each([
   expect(discoverWhole(null).routes[operation]).toEqual({
     found: false,
     reason: `the service's document has no ${what}`,
+    key: /service\.routes\.(\w+)/.exec(what)?.[1] ?? null,
   })
 })
 

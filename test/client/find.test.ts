@@ -32,6 +32,7 @@ test.each([
   expect(discover(null).routes[operation]).toEqual({
     found: false,
     reason: `the service's document has no ${what}`,
+    key: /service\.routes\.(\w+)/.exec(what)?.[1] ?? null,
   })
 })
 
@@ -133,6 +134,7 @@ describe('a message', () => {
       found: false,
       reason:
         "the service's document has no shape for the body of a message; set service.routes.message_body",
+      key: 'message_body',
     })
   })
 

@@ -159,6 +159,10 @@ describe.for(PROFILES)('a start (%s)', (details) => {
         /^the service's document is not known \(.+\), and the sidecar tries again; if the service has none, set service\.routes\.turn_path$/,
       ),
     })
+    await until('cause', async () => (await rig.channel('poll'))['last_error'] !== null)
+    expect((await rig.channel('poll'))['state']).toBe('waiting')
+    rig.gateway.intercept = () => undefined
+    await until('live', async () => (await rig.channel('poll'))['state'] === 'live', 30_000)
   })
 
   test('logs handlers that are no longer configured, and delivers once one has the name again', async () => {

@@ -38,6 +38,32 @@ describe('following the stream', () => {
     expect(world.last().cursor).toBe('17')
   })
 
+  it('shows one outage while it tries again and again', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(1))
+    await world.clock.settle()
+    const live = world.stream.status().since
+    await world.clock.advance(1000)
+    world.refuse = () => refused(503, 'unavailable')
+    world.last().break()
+    const seen = new Set<string>()
+    for (let second = 0; second < 300; second++) {
+      await world.clock.advance(1000)
+      const { state, since } = world.stream.status()
+      seen.add(`${state} ${since > live}`)
+    }
+    const { since } = world.stream.status()
+    expect(world.clock.now() - since).toBeGreaterThan(290_000)
+    expect(seen).toEqual(new Set(['waiting true']))
+    world.refuse = () => null
+    await world.clock.advance(120_000)
+    world.last().send(frame(2))
+    await world.clock.settle()
+    expect(world.stream.status()).toMatchObject({ state: 'live' })
+    expect(world.stream.status().since).toBeGreaterThan(since + 300_000)
+  })
+
   // [fault stream-4]
   it('passes transient frames on and stores nothing of them', async () => {
     const world = streamWorld()

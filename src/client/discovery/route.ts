@@ -22,6 +22,8 @@ export interface NoRoute {
   found: false
   /** For the operator, with the fix. */
   reason: string
+  /** The key of `service.routes` that would name the route; null if none does. */
+  key: string | null
 }
 
 /** The configuration's `service.routes`. */
@@ -80,5 +82,5 @@ export function overriddenRoute<Key extends string>(
 
 export function noRoute(what: string, key?: string): NoRoute {
   const fix = key === undefined ? '' : `; set service.routes.${key}`
-  return { found: false, reason: `the service's document has no ${what}${fix}` }
+  return { found: false, reason: `the service's document has no ${what}${fix}`, key: key ?? null }
 }

@@ -156,6 +156,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
       log.warn(problemOf(error), 'reconcile: the first read of the service failed and is retried')
       bus.report((to) => to.looked?.(false))
+      bus.report((to) => to.swept?.(messageOf(error)))
       return false
     }
     if (!pollLoop.running) return false
@@ -163,6 +164,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // The list changed so often that the walk could not complete: the next walk is delayed.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
     bus.report((to) => to.looked?.(done))
+    if (done) bus.report((to) => to.swept?.(null))
     return done
   }
 

@@ -2,6 +2,7 @@ import type { Subscriber } from '../../core/bus.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { ChannelStatus, Observer } from '../../core/observer.ts'
 import type { Clock, Log, Timer } from '../../std/ports.ts'
+import { sinceOf } from './outage.ts'
 
 export interface PollSource extends Required<Pick<Subscriber, 'swept'>> {
   start(): void
@@ -35,8 +36,7 @@ export function createPoll(options: {
   }
 
   const become = (change: Partial<ChannelStatus> & Pick<ChannelStatus, 'state'>): void => {
-    const since = change.state === status.state ? status.since : clock.now()
-    status = { ...status, since, ...change }
+    status = { ...status, since: sinceOf(status, change.state, clock.now()), ...change }
     options.observer.channel('poll', status)
   }
 

@@ -24,6 +24,7 @@ import {
 import { forgetCursor, savedCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { createDoubt } from './cursor-doubt.ts'
 import { createOpenings, type Opening } from './opening.ts'
+import { sinceOf } from './outage.ts'
 
 /** A rejected token is tried again after this time, even when no new token is reported, milliseconds. */
 const TOKEN_CHECK = 60_000
@@ -110,7 +111,7 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const become = (state: ChannelStatus['state'], lastError: string | null = status.lastError): void => {
     if (state === status.state && lastError === status.lastError) return
-    status = { ...status, state, since: state === status.state ? status.since : clock.now(), lastError }
+    status = { ...status, state, since: sinceOf(status, state, clock.now()), lastError }
     observer.channel('stream', status)
   }
 
