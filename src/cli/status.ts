@@ -1,20 +1,27 @@
-import { isObject, numberOf, type JsonObject } from '../std/json.ts'
+import { isObject, numberOf, stringOf, type JsonObject } from '../std/json.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
-import { needsOf, rowsOf, type Seen } from './status/needs.ts'
+import { field } from './reply.ts'
 import { grid, outline } from './status/outline.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
 import { asTyped } from './working-folder.ts'
-import { count, stamp } from './text.ts'
+import { count, span, stamp } from './text.ts'
 
 interface StatusOptions extends AdminOptions {
   json?: boolean
   verbose?: boolean
 }
 
-/** The limits of the lists: handlers are few, and of the waiting entries the oldest are enough. */
+/** The limit of the list: handlers are few. */
 const ALL = 1000
-const OLDEST = 100
+
+interface Seen {
+  status: JsonObject
+  handlers: readonly JsonObject[]
+  /** The problems that need attention. */
+  needs: readonly JsonObject[]
+  now: number
+}
 
 /** Fields with their own sections; all other fields are shown generically. */
 const OWN = ['channels', 'replicas', 'queues', 'routes', 'throughput', 'discovery', 'needs_action']
@@ -25,13 +32,12 @@ export async function status({ terminal, env }: Context, options: StatusOptions)
     terminal.out(jsonLine(await client.get('/api/status')))
     return 0
   }
-  const [status, handlers, actions, pending] = await Promise.all([
+  const [status, handlers, attention] = await Promise.all([
     client.get('/api/status'),
     client.list('/api/handlers', {}, ALL),
-    client.list('/api/actions', {}, OLDEST),
-    client.list('/api/deliveries', { status: 'pending' }, OLDEST),
+    client.get('/api/attention'),
   ])
-  const seen = { status, handlers, actions, pending, now: Date.now() }
+  const seen = { status, handlers, needs: rowsOf(attention, 'data'), now: Date.now() }
   terminal.out(asTyped(`${render(seen, options.verbose === true, terminal).join('\n')}\n`, env))
   return 0
 }
@@ -50,7 +56,10 @@ function render(seen: Seen, verbose: boolean, screen: Pick<Terminal, 'paint' | '
   const replicas = rowsOf(status, 'replicas')
   const rest = Object.fromEntries(Object.entries(status).filter(([key]) => !OWN.includes(key)))
   return [
-    ...section('needs attention', needs(seen, screen)),
+    ...section(
+      'needs attention',
+      seen.needs.map((need) => lineOf(need, now, screen)),
+    ),
     ...section('channels', channels.length === 0 ? [] : grid(channels, '  ', now, screen)),
     ...(replicas.length === 0 ? [] : section('replicas', grid(replicas, '  ', now, screen))),
     ...section('queues', outline(isObject(status['queues']) ? status['queues'] : {}, '  ', now, screen)),
@@ -61,11 +70,19 @@ function render(seen: Seen, verbose: boolean, screen: Pick<Terminal, 'paint' | '
   ]
 }
 
-function needs(seen: Seen, { paint }: Pick<Terminal, 'paint'>): string[] {
-  return needsOf(seen).map(({ tone, text, advice }) => {
-    const mark = tone === 'bad' ? paint('red', '✗') : paint('yellow', '!')
-    return `  ${mark} ${visible(text)}  ${paint('dim', `→ ${visible(advice)}`)}`
-  })
+function lineOf(need: JsonObject, now: number, { paint }: Pick<Terminal, 'paint'>): string {
+  const mark = field(need, 'tone') === 'bad' ? paint('red', '✗') : paint('yellow', '!')
+  const since = timeOf(need['since'])
+  const age = since === null ? '' : ` for ${span(Math.max(0, now - since))}`
+  const detail = stringOf(need['detail'])
+  const text = `${field(need, 'what')}${age}${detail === null ? '' : `: ${detail}`}`
+  return `  ${mark} ${visible(text)}  ${paint('dim', `→ ${visible(field(need, 'advice'))}`)}`
+}
+
+/** The entries of a list of the answer. */
+function rowsOf(answer: JsonObject, key: string): JsonObject[] {
+  const rows = answer[key]
+  return Array.isArray(rows) ? rows.filter(isObject) : []
 }
 
 /**

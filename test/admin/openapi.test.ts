@@ -62,6 +62,7 @@ const REQUESTS: Record<string, () => Promise<Reply>> = {
   'get /v1/events': () => openingOf('/v1/events'),
   'get /v1/sessions/{session_id}/events': () => openingOf('/v1/sessions/s-a/events'),
   'get /api/status': () => running.get('/api/status'),
+  'get /api/attention': () => running.get('/api/attention'),
   'get /api/events': () => running.get('/api/events'),
   'get /api/sessions': () => running.get('/api/sessions'),
   'get /api/sessions/{id}': () => running.get('/api/sessions/s-a'),

@@ -190,6 +190,16 @@ test('deliveries show prints each attempt of one delivery and the response of th
 })
 
 describe('status', () => {
+  const need = (given: object) => ({
+    id: 'x',
+    tone: 'warn',
+    what: 'w',
+    since: null,
+    detail: null,
+    advice: 'do it',
+    page: '#/',
+    ...given,
+  })
   const list = (rows: Record<string, unknown>[]) =>
     paged(rows, (row) => row['name'] ?? row['call_id'] ?? row['id'])
 
@@ -219,12 +229,24 @@ describe('status', () => {
         { name: 'mail', state: 'up', since: AT, pending: 1, dead: 0, last_error: null },
         { name: 'slow', state: 'up', since: AT, pending: 2, dead: 0, last_error: null },
       ]),
-      'GET /api/actions': list([{ call_id: 'c', type: 'question', created_at: AT, name: 'q' }]),
-      'GET /api/deliveries': list([
-        { id: 'dlv_3_3', handler: 'slow', attempts: [] },
-        { id: 'dlv_2_3', handler: 'slow', attempts: [{ at: AT, ms: 9, error: 'no answer within 9 ms' }] },
-        { id: 'dlv_1_2', handler: 'mail', attempts: [{ at: AT, ms: 1, status: 401 }] },
-      ]),
+      'GET /api/attention': () => ({
+        object: 'list',
+        data: [
+          need({
+            tone: 'bad',
+            what: 'the service rejects the token',
+            detail: 'no request',
+            advice: 'a new one',
+          }),
+          need({
+            tone: 'bad',
+            what: 'channel stream is stopped',
+            since: AT,
+            advice: 'a new token starts it',
+          }),
+          need({ what: 'a \u001b[31mred\u0007 name', detail: 'with\nlines' }),
+        ],
+      }),
     })
     const { out } = await cli(['status', '--url', url])
     const at = (text: string) => {
@@ -232,16 +254,8 @@ describe('status', () => {
       return out.indexOf(text)
     }
     const order = [
-      'needs attention\n  ✗ the service rejects the token',
-      'channel stream is stopped for ',
-      ' → a new token starts it again\n',
-      'handler app has 2 dead letters  → session-sidecar deliveries retry --dead --handler app\n',
-      'handler mail does not accept a fact: it answered 401  → it refuses the signature: give it the secret',
-      'handler app is paused for ',
-      ', 7 deliveries pending: by an operator  → session-sidecar handlers resume app\n',
-      'handler slow does not accept a fact: no answer within 9 ms  → session-sidecar deliveries show dlv_2_3\n',
-      "the service's route for readTurn was not found  → no GET of one turn\n",
-      '1 approval or question without an answer',
+      'needs attention\n  ✗ the service rejects the token: no request  → a new one\n  ✗ channel stream is stopped for ',
+      '  → a new token starts it\n  ! a  [31mred  name: with lines  → do it\n',
       'channels\n',
       'queues\n  deliveries pending  7\n',
       'handlers\n',
@@ -256,10 +270,9 @@ describe('status', () => {
     expect(JSON.parse((await cli(['status', '--json', '--url', url])).out)).toEqual(status)
   })
 
-  test('puts a function without a tool and a hold of the service first, and lists what discovery missed', async () => {
+  test('shows that nothing needs attention, and lists what discovery missed', async () => {
     const status = {
       needs_action: [{ function: 'lookup', calls: 2, oldest_at: AT, advice: 'add `lookup` under `tools`' }],
-      service: { base_url: 'http://127.0.0.1:1', held_until: Date.now() + 3_600_000 },
       discovery: [
         {
           name: 'single turn',
@@ -273,22 +286,10 @@ describe('status', () => {
     const { url } = await adminApi({
       'GET /api/status': () => status,
       'GET /api/handlers': list([]),
-      'GET /api/actions': list([
-        { call_id: 'c', type: 'function_call', created_at: AT, name: 'lookup', advice: 'add it' },
-      ]),
-      'GET /api/deliveries': list([]),
+      'GET /api/attention': () => ({ object: 'list', data: [] }),
     })
     const { out } = await cli(['status', '--url', url])
-    const [attention = ''] = out.split('channels\n')
-    expect(attention.trimEnd().split('\n')).toEqual([
-      'needs attention',
-      expect.stringMatching(
-        /^ {2}! the service asked the sidecar to wait: no requests for another (1 h|59 min|60 min)\b/,
-      ),
-      expect.stringMatching(
-        /^ {2}! 2 calls of a function without a tool, the oldest for .* → add `lookup` under `tools`$/,
-      ),
-    ])
+    expect(out).toMatch(/^needs attention\n {2}none\nchannels\n/)
     expect(out).not.toContain('needs action')
     expect(out).toMatch(
       /discovery {2}1 of 2 found .*\n +name +without +override\n +idempotency header +a POST/,

@@ -81,7 +81,7 @@ test('what is pending for a paused handler is paused, and every count of it is t
 
   const status = (await ask('status')).out
   expect(status).toContain('handler app is paused for ')
-  expect(status).toMatch(/, 3 deliveries pending/)
+  expect(status).toMatch(/: paused by an operator; 3 deliveries pending/)
   expect(status).toMatch(/deliveries pending {2}3\n/)
   expect(status).not.toMatch(/\d{13}/)
   expect((await ask('handlers')).out).toMatch(/^app +paused +3 +0 /m)
@@ -100,7 +100,7 @@ test('deliveries of a handler that was renamed are shown with the fix, and sent 
   await rig.start()
 
   const { out } = await ask('status')
-  expect(out).toContain('handler app is not configured, 3 deliveries pending')
+  expect(out).toContain('handler app is not configured: 3 deliveries pending')
   expect(out).toContain('give a handler this name again')
   expect((await ask('handlers')).out).toMatch(/^other +up +0 +0 [^]*^app +removed +3 +0 /m)
   const [first] = await rows('deliveries', '--status', 'pending')

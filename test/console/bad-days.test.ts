@@ -173,11 +173,6 @@ describe.skipIf(!hasBrowser)('the console', () => {
         json: { data: [{ ...former, since: null, last_error: null, oldest_pending_at: 1 }], has_more: false },
       }),
     )
-    await page.reload()
-    await page.getByText('Handler former is not configured').waitFor()
-    await page
-      .getByText('2 callbacks wait, and there is 1 dead letter. Give a handler this name again')
-      .waitFor()
     await page.goto(`${running.base}/#/handlers`)
     const card = page.getByLabel('Handler former')
     await card.getByText('removed', { exact: true }).waitFor()

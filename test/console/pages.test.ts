@@ -24,8 +24,8 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await using visited = await open()
     const { page, browserErrors } = visited
     const now = page.getByRole('region', { name: 'Needs action now' })
-    await now.getByText('2 dead letters for audit').waitFor()
-    await now.getByText('1 session waits for a person').waitFor()
+    await now.getByText('handler audit has 2 dead letters').waitFor()
+    await now.getByText('1 approval or question without an answer').waitFor()
     await page.locator('.card', { hasText: 'Stream' }).getByText('live').waitFor()
     const turns = page.getByRole('region', { name: 'Turns under way' })
     await turns.getByText('waits for a person: approval').waitFor()

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { request } from 'undici'
-import { needsOf, rowsOf } from '../../src/cli/status/needs.ts'
 import { isObject } from '../../src/std/json.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { until } from '../support/until.ts'
@@ -91,10 +90,11 @@ test('a replica with another configuration is reported by each replica', async (
   const report = async ({ admin, program }: Replica) => {
     const status: unknown = await admin('GET', '/api/status')
     if (!isObject(status)) throw new Error('no status')
-    const needs = needsOf({ status, handlers: [], actions: [], pending: [], now: 0 })
+    const { data } = (await admin('GET', '/api/attention')) as { data: { id: string }[] }
+    const replicas = status['replicas'] as { self: boolean; configuration: string }[]
     return {
-      self: rowsOf(status, 'replicas').find(({ self }) => self)?.['configuration'],
-      needs: needs.filter(({ text }) => text.includes('another configuration')).length,
+      self: replicas.find(({ self }) => self)?.configuration,
+      needs: data.filter(({ id }) => id === 'replicas').length,
       warnings: program.lines.filter(({ message }) => message.includes('another configuration')).length,
       metric: (await (await request(`${program.admin}/metrics`)).body.text()).match(
         /session_sidecar_configuration_info\{fingerprint="([^"]+)"\} 1/,

@@ -13,6 +13,7 @@ import type { Refuse } from './refusal.ts'
 import type { Relay } from './relay/relay.ts'
 import { relayRoutes } from './relay/routes.ts'
 import type { Route } from './route.ts'
+import { attentionRoute } from './routes/attention.ts'
 import { callRoutes } from './routes/calls.ts'
 import { deliveryRoutes } from './routes/deliveries.ts'
 import { eventRoutes, type FindBrief } from './routes/events.ts'
@@ -34,6 +35,8 @@ export interface AppOptions {
   status: () => StatusReport | Promise<StatusReport>
   log: Log
   version: string
+  /** Our wall clock, milliseconds. */
+  now?: () => number
 }
 
 /** Bytes of a body: the longest is the answer to a call, of which the service accepts 1 MiB. */
@@ -63,6 +66,7 @@ export async function createApp(
   const { store, actions, version } = options
   const parts = [
     statusRoute(options.status),
+    attentionRoute(store, actions, options.status, options.now ?? Date.now),
     ...eventRoutes(store, options.summary ?? (async () => null)),
     ...sessionRoutes(store),
     ...callRoutes(store, actions),

@@ -15,8 +15,6 @@ export interface AdminOptions extends ProbeSources, AppOptions {
   listen: { host: string; port: number }
   /** Read at each request, since its file may change. null: no token, so only a listener on loopback has an API. */
   token: () => string | null
-  /** Our wall clock, milliseconds: logins of the console expire by it. */
-  now?: () => number
 }
 
 /** Milliseconds. */

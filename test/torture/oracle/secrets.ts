@@ -11,6 +11,7 @@ const ROUTES = [
   '/startupz?verbose',
   '/openapi.json',
   '/api/status',
+  '/api/attention',
   '/api/handlers',
   '/api/tools',
   '/api/nothing',

@@ -26,6 +26,8 @@ const Handler = component(
   }),
 )
 
+export type HandlerBacklog = Held<Static<typeof Handler.schema>>
+
 const HandlerChange = component(
   'HandlerChange',
   Type.Object({ handler: Type.String(), paused: Type.Boolean() }),
@@ -65,22 +67,9 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
         of: 'handlers',
         entry: Handler,
         query: {},
-        show: (handler: Held<Static<typeof Handler.schema>>) => handler,
+        show: (handler: HandlerBacklog) => handler,
       },
-      async (query) => {
-        const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
-        const backlogs = new Map(Object.entries(deliveries))
-        const configured = new Set(reports.map(({ name }) => name))
-        // Someone renamed a handler: the deliveries of the old name are sent only when a handler has it again.
-        const removed = [...backlogs]
-          .filter(([name, { pending, dead }]) => !configured.has(name) && pending + dead > 0)
-          .map(([name]) => ({ name, state: 'removed' as const, since: null, lastError: null }))
-        const handlers = [...reports, ...removed].map((report) => {
-          const { pending = 0, oldestPending = null, dead = 0 } = backlogs.get(report.name) ?? {}
-          return { ...report, pending, oldestPendingAt: oldestPending, dead }
-        })
-        return slice(handlers, query)
-      },
+      async (query) => slice(await backlogs(store, actions), query),
     ),
     ...(['pause', 'resume'] as const).map((change) =>
       route(
@@ -152,6 +141,24 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       },
     ),
   ]
+}
+
+/** The handlers with their backlogs, the configured ones first. */
+export async function backlogs(
+  store: Pick<StoreReader, 'counts'>,
+  actions: Pick<AdminActions, 'handlers'>,
+): Promise<HandlerBacklog[]> {
+  const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
+  const counts = new Map(Object.entries(deliveries))
+  const configured = new Set(reports.map(({ name }) => name))
+  // Someone renamed a handler: the deliveries of the old name are sent only when a handler has it again.
+  const removed = [...counts]
+    .filter(([name, { pending, dead }]) => !configured.has(name) && pending + dead > 0)
+    .map(([name]) => ({ name, state: 'removed' as const, since: null, lastError: null }))
+  return [...reports, ...removed].map((report) => {
+    const { pending = 0, oldestPending = null, dead = 0 } = counts.get(report.name) ?? {}
+    return { ...report, pending, oldestPendingAt: oldestPending, dead }
+  })
 }
 
 /** @throws {Problem} naming the handler that was most likely meant. */

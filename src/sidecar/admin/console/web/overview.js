@@ -4,7 +4,6 @@ import { html } from './html.js'
 import { useLive } from './live.js'
 import { Age, Badge, Empty, Loading, Text } from './parts.js'
 import { href } from './route.js'
-import { troubles } from './troubles.js'
 
 const CHANNELS = [
   ['stream', 'Stream'],
@@ -14,18 +13,17 @@ const CHANNELS = [
 
 export function Overview() {
   const { data, error } = useLive(async () => {
-    const [status, handlers, turns, actions] = await Promise.all([
+    const [status, attention, turns] = await Promise.all([
       get('api/status'),
-      get('api/handlers', { limit: 100 }),
+      get('api/attention'),
       get('api/turns', { limit: 10 }),
-      get('api/actions', { limit: 100 }),
     ])
-    return { status, handlers: handlers.data, turns, actions }
+    return { status, needs: attention.data, turns }
   }, 'overview')
   if (data === null) return html`<${Loading} error=${error} />`
   const { status } = data
   return html`<div class="page overview">
-    <${Now} list=${troubles(data, Date.now())} />
+    <${Now} list=${data.needs} />
     <${OpenTurns} page=${data.turns} />
     <section class="wide">
       <h2>Channels</h2>
@@ -96,13 +94,15 @@ function Now({ list }) {
         ? html`<p class="all-well">
             <${Badge} word="nothing" tone="good" /> All channels, handlers and queues work.
           </p>`
-        : html`<ul class="troubles">
+        : html`<ul class="needs">
             ${list.map(
-              ({ id, tone, what, fix, link, at }) =>
+              ({ id, tone, what, since, detail, advice, page }) =>
                 html`<li key=${id} class=${tone}>
-                  <a data-item href=${link}><strong>${what}</strong></a
-                  >${at !== null && html` <span class="faint">for <${Age} at=${at} /></span>`}
-                  <p>${fix}</p>
+                  <a data-item href=${page}
+                    ><strong><${Text}>${what}<//></strong></a
+                  >${since !== null && html` <span class="faint">for <${Age} at=${since} /></span>`}
+                  ${detail !== null && html`<p class="faint"><${Text}>${detail}<//></p>`}
+                  <p><${Text}>${advice}<//></p>
                 </li>`,
             )}
           </ul>`

@@ -1,0 +1,68 @@
+import { Type } from 'typebox'
+import { answers } from '../../../core/tool.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import type { AdminActions } from '../actions.ts'
+import { needsOf, type Need, type WaitingAction } from './need.ts'
+import { component, nullable, oneOf, refTo, time } from '../component.ts'
+import { route, type Route } from '../route.ts'
+import { backlogs } from './handlers.ts'
+import type { StatusReport } from './status.ts'
+
+/** Of the waiting entries, the oldest are enough. */
+const OLDEST = 100
+
+const NeedEntry = component(
+  'Need',
+  Type.Object({
+    id: Type.String({ description: 'The same while the problem lasts.' }),
+    tone: oneOf<Need['tone']>(['bad', 'warn'], {
+      description: 'bad: something does not work. warn: something waits.',
+    }),
+    what: Type.String({ description: 'The problem.' }),
+    since: nullable(time(), 'When it began.'),
+    detail: nullable(Type.String()),
+    advice: Type.String({ description: 'The action to take.' }),
+    page: Type.String({ description: 'The page of the console that shows more.' }),
+  }),
+)
+
+const Attention = component(
+  'Attention',
+  Type.Object({ object: Type.Literal('list'), data: Type.Array(refTo(NeedEntry)) }),
+  [NeedEntry],
+)
+
+export function attentionRoute(
+  store: StoreReader,
+  actions: AdminActions,
+  status: () => StatusReport | Promise<StatusReport>,
+  now: () => number,
+): Route {
+  return route(
+    {
+      method: 'GET',
+      path: '/api/attention',
+      summary: 'The problems that need attention, failures first, each with the action to take.',
+      success: { status: 200, description: 'All problems.', content: Attention },
+    },
+    async () => {
+      const [report, handlers, open, pending] = await Promise.all([
+        status(),
+        backlogs(store, actions),
+        store.openActions({ limit: OLDEST }),
+        store.deliveries({ status: 'pending', limit: OLDEST }),
+      ])
+      const tools = new Set(actions.tools().map(({ name }) => name))
+      const waiting = open.rows.map(({ action, openedAt, session }): WaitingAction => ({
+        type: action.type,
+        name: action.name,
+        sessionId: session.id,
+        turnId: action.turnId,
+        since: action.createdAt ?? openedAt,
+        isForeign: action.name !== null && !answers(tools, action.name),
+      }))
+      const seen = { status: report, handlers, actions: waiting, pending: pending.rows, now: now() }
+      return { object: 'list', data: needsOf(seen) }
+    },
+  )
+}

@@ -1,0 +1,273 @@
+import type { DeliveryRecord } from '../../../core/delivery.ts'
+import type { Action } from '../../../core/resource.ts'
+import type { HandlerBacklog } from './handlers.ts'
+import type { StatusReport } from './status.ts'
+
+/** A problem that needs attention, with the action to take. */
+export interface Need {
+  /** The same while the problem lasts. */
+  id: string
+  /** `bad`: something does not work. `warn`: something waits. */
+  tone: 'bad' | 'warn'
+  what: string
+  /** When it began, milliseconds; null: unknown. */
+  since: number | null
+  detail: string | null
+  advice: string
+  /** The page of the console that shows more. */
+  page: string
+}
+
+/** What the problems are found in. */
+export interface Seen {
+  status: StatusReport
+  handlers: readonly HandlerBacklog[]
+  /** Some of the open actions, the oldest first. */
+  actions: readonly WaitingAction[]
+  /** Some of the pending deliveries. */
+  pending: readonly DeliveryRecord[]
+  /** Our wall clock, milliseconds. */
+  now: number
+}
+
+export interface WaitingAction extends Pick<Action, 'type' | 'name'> {
+  sessionId: string
+  turnId: string | null
+  /** When it was created, or else first read, milliseconds. */
+  since: number
+  /** Whether no configured tool answers it. */
+  isForeign: boolean
+}
+
+const TOKEN_SOON = 7 * 86_400_000
+/** Milliseconds for which a channel may be disconnected: it reconnects by itself. */
+const CHANNEL_GRACE = 10_000
+/** Seconds: a leader renews its lease every five, and loses it after fifteen. */
+const LEADER_UNSEEN = 8
+/** Milliseconds after which an open function call is listed. */
+const CALL_LONG = 60_000
+const OVERVIEW = '#/'
+
+/** The problems that need attention, failures first. */
+export function needsOf(seen: Seen): Need[] {
+  return [
+    ...tokenNeeds(seen),
+    ...storeNeeds(seen),
+    ...holdNeeds(seen),
+    ...leaderNeeds(seen),
+    ...replicaNeeds(seen),
+    ...channelNeeds(seen),
+    ...seen.handlers.flatMap(handlerNeeds),
+    ...seen.handlers.flatMap((handler) => refusalNeeds(handler, seen)),
+    ...slotNeeds(seen),
+    ...routeNeeds(seen),
+    ...functionNeeds(seen),
+    ...callNeeds(seen),
+    ...personNeeds(seen),
+  ].sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
+}
+
+function tokenNeeds({ status: { token }, now }: Seen): Need[] {
+  const need = { id: 'token', since: null, page: OVERVIEW }
+  const advice = 'create a new one and put it into service.token_file'
+  if (token.state === 'rejected') {
+    const detail = 'no request is sent to the service'
+    return [{ ...need, tone: 'bad', what: 'the service rejects the token', detail, advice }]
+  }
+  const { expires_at: at } = token
+  if (at === null || at - now > TOKEN_SOON) return []
+  if (at <= now)
+    return [{ ...need, tone: 'warn', what: 'the token has expired', since: at, detail: null, advice }]
+  return [{ ...need, tone: 'warn', what: `the token expires at ${utc(at)}`, detail: null, advice }]
+}
+
+function storeNeeds({ status: { store } }: Seen): Need[] {
+  if (store.state !== 'refusing') return []
+  const { since, reason: detail } = store
+  const advice = 'free disk space, or end the program that locks the database'
+  return [
+    { id: 'store', tone: 'bad', what: 'the store refuses writes', since, detail, advice, page: OVERVIEW },
+  ]
+}
+
+function holdNeeds({ status: { service }, now }: Seen): Need[] {
+  const { held_until: until } = service
+  if (until === null || until <= now) return []
+  const what = `the service asked the sidecar to wait: no requests until ${utc(until)}`
+  const advice = 'nothing to do: the sidecar continues then; callbacks continue now'
+  return [{ id: 'hold', tone: 'warn', what, since: null, detail: null, advice, page: OVERVIEW }]
+}
+
+/**
+ * Another replica shows the state that the leader reported last. So a leader that has just died looks alive until a
+ * replica takes over.
+ */
+function leaderNeeds({ status: { replicas } }: Seen): Need[] {
+  const leader = replicas.find((replica) => replica.leader && !replica.self)
+  if (leader === undefined || leader.seen_seconds_ago < LEADER_UNSEEN) return []
+  const what = `the leader ${nameOf(leader)} was last seen ${Math.round(leader.seen_seconds_ago)} s ago`
+  const advice = 'nothing to do: another replica takes over within 20 s'
+  return [{ id: 'leader', tone: 'bad', what, since: null, detail: null, advice, page: OVERVIEW }]
+}
+
+/** The name of a replica: its machine, and the beginning of its id, by which replicas on one machine differ. */
+function nameOf({ name, id }: StatusReport['replicas'][number]): string {
+  return [name, id.slice(0, 8)].filter((word) => word !== '').join(' ')
+}
+
+function replicaNeeds({ status: { replicas } }: Seen): Need[] {
+  const own = replicas.find(({ self }) => self)?.configuration ?? null
+  const others = replicas.filter(({ configuration }) => configuration !== null && configuration !== own)
+  if (own === null || others.length === 0) return []
+  const what = `replicas with another configuration than this one: ${others.map(nameOf).join(', ')}`
+  const advice = 'give all replicas the same service.base_url, scope, channels, handlers and tools'
+  return [{ id: 'replicas', tone: 'warn', what, since: null, detail: null, advice, page: OVERVIEW }]
+}
+
+function channelNeeds({ status: { channels }, now }: Seen): Need[] {
+  return Object.entries(channels).flatMap(([name, { state, since, last_error: error }]): Need[] => {
+    if (state === 'live' || state === 'disabled' || now - since < CHANNEL_GRACE) return []
+    const advice =
+      state === 'stopped'
+        ? 'a new token starts it again'
+        : 'it is retried; "session-sidecar check -c FILE" tests the address and the token'
+    const what = `channel ${name} is ${state}`
+    return [
+      {
+        id: `channel ${name}`,
+        tone: 'bad',
+        what,
+        since,
+        detail: error ?? 'no reason given',
+        advice,
+        page: OVERVIEW,
+      },
+    ]
+  })
+}
+
+function handlerNeeds({ name, state, since, lastError, pending, dead }: HandlerBacklog): Need[] {
+  const waiting = `${count(pending, 'delivery', 'deliveries')} pending`
+  const letters = count(dead, 'dead letter')
+  const deadNeed: Need = {
+    id: `dead ${name}`,
+    tone: 'bad',
+    what: `handler ${name} has ${letters}`,
+    since: null,
+    detail: null,
+    advice: `read the response of the handler, fix the handler, then: session-sidecar deliveries retry --dead --handler ${name}`,
+    page: `#/deliveries?status=dead&handler=${encodeURIComponent(name)}`,
+  }
+  const need = {
+    id: `${state} ${name}`,
+    since,
+    detail: lastError === null ? waiting : `${lastError}; ${waiting}`,
+    page: '#/handlers',
+  }
+  switch (state) {
+    case 'up':
+      return dead > 0 ? [deadNeed] : []
+    case 'down': {
+      const what = `handler ${name} is unreachable`
+      const down: Need = { ...need, tone: 'bad', what, advice: 'start the app; deliveries are retried' }
+      return dead > 0 ? [down, deadNeed] : [down]
+    }
+    case 'paused': {
+      const advice = `session-sidecar handlers resume ${name}`
+      const paused: Need = { ...need, tone: 'warn', what: `handler ${name} is paused`, advice }
+      return dead > 0 ? [paused, deadNeed] : [paused]
+    }
+    case 'removed': {
+      const advice = 'give a handler this name again: the deliveries are sent then'
+      const detail = dead > 0 ? `${waiting}, ${letters}` : waiting
+      return [{ ...need, tone: 'warn', what: `handler ${name} is not configured`, detail, advice }]
+    }
+  }
+}
+
+/** A handler that answers, but does not accept; the reason is in an attempt of a pending delivery. */
+function refusalNeeds({ name, state }: HandlerBacklog, { pending }: Seen): Need[] {
+  const failed = pending.find(({ handler, attempts }) => handler === name && attempts.length > 0)
+  const last = failed?.attempts.at(-1)
+  if (state !== 'up' || failed === undefined || last === undefined) return []
+  const need = {
+    id: `refuses ${name}`,
+    what: `handler ${name} does not accept a fact`,
+    since: null,
+    detail: last.status === undefined ? (last.error ?? null) : `it answered ${last.status}`,
+    page: `#/deliveries?status=pending&handler=${encodeURIComponent(name)}`,
+  }
+  if (last.status === 401 || last.status === 403)
+    return [
+      { ...need, tone: 'bad', advice: 'it refuses the signature: give it the secret of the configuration' },
+    ]
+  return [{ ...need, tone: 'warn', advice: `session-sidecar deliveries show ${failed.id}` }]
+}
+
+function slotNeeds({ status: { slots } }: Seen): Need[] {
+  const { used, limit } = slots
+  if (limit === null || used < limit) return []
+  const what = `${count(used, 'session')}, and service.session_slots is ${limit}: the service may refuse new ones`
+  const advice =
+    'delete sessions that are done; if the organization has more slots, set service.session_slots'
+  return [{ id: 'slots', tone: 'warn', what, since: null, detail: null, advice, page: '#/sessions' }]
+}
+
+function routeNeeds({ status: { routes } }: Seen): Need[] {
+  return routes
+    .filter(({ how }) => how === 'missing')
+    .map(({ operation, reason }) => ({
+      id: `route ${operation}`,
+      tone: 'warn',
+      what: `the service's route for ${operation} was not found`,
+      since: null,
+      detail: null,
+      advice: reason ?? 'set it in service.routes',
+      page: OVERVIEW,
+    }))
+}
+
+function functionNeeds({ status: { needs_action: functions } }: Seen): Need[] {
+  return functions.map(({ function: name, calls, oldest_at: since, advice }) => ({
+    id: `function ${name}`,
+    tone: 'warn',
+    what: `${count(calls, 'call')} of a function without a tool`,
+    since,
+    detail: null,
+    advice,
+    page: '#/actions',
+  }))
+}
+
+/** Calls of functions without a tool are in a need of their own, with advice. */
+function callNeeds({ actions, now }: Seen): Need[] {
+  const late = actions.filter(
+    ({ type, isForeign, since }) => type === 'function_call' && !isForeign && now - since > CALL_LONG,
+  )
+  const [oldest] = late
+  if (oldest === undefined) return []
+  const names = [...new Set(late.map(({ name }) => name))].join(', ')
+  const what = `${count(late.length, 'function call')} without an answer`
+  const advice = 'session-sidecar calls shows how often the tool ran and why it failed'
+  const page = `#/sessions/${encodeURIComponent(oldest.sessionId)}?turn=${encodeURIComponent(oldest.turnId ?? '')}`
+  return [{ id: 'calls', tone: 'warn', what, since: oldest.since, detail: names, advice, page }]
+}
+
+function personNeeds({ actions }: Seen): Need[] {
+  const people = actions.filter(({ type }) => type !== 'function_call')
+  const [oldest] = people
+  if (oldest === undefined) return []
+  const what = `${count(people.length, 'approval or question', 'approvals and questions')} without an answer`
+  const advice = "a person answers them in the service's Console"
+  return [{ id: 'people', tone: 'warn', what, since: oldest.since, detail: null, advice, page: '#/actions' }]
+}
+
+function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : plural}`
+}
+
+/** `2026-11-21T05:00:00Z`; the wait of a service may lie outside of all dates. */
+function utc(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString().replace(/\.\d+/, '')
+}
