@@ -102,7 +102,7 @@ function Now({ list }) {
                     ><strong><${Text}>${what}<//></strong></a
                   >${since !== null && html` <span class="faint">for <${Age} at=${since} /></span>`}
                   ${detail !== null && html`<p class="faint"><${Text}>${detail}<//></p>`}
-                  <p><${Text}>${advice}<//></p>
+                  <p>→ <${Text}>${advice}<//></p>
                 </li>`,
             )}
           </ul>`
