@@ -258,7 +258,7 @@ function personNeeds({ actions }: Seen): Need[] {
   const [oldest] = people
   if (oldest === undefined) return []
   const what = `${count(people.length, 'approval or question', 'approvals and questions')} without an answer`
-  const advice = "a person answers in the Console of the service"
+  const advice = 'a person answers in the Console of the service'
   return [{ id: 'people', tone: 'warn', what, since: oldest.since, detail: null, advice, page: '#/actions' }]
 }
 
