@@ -30,6 +30,7 @@ const DEFAULT_URL = 'http://127.0.0.1:8481'
 /** Entries per page; the maximum of the API. */
 const PAGE = 100
 const MAX_TOKEN_FILE = 64 * 1024
+const WRONG_TOKEN = 'give the admin.token of that sidecar in SIDECAR_ADMIN_TOKEN, or by --token-file or -c'
 
 /**
  * A client of the admin API of a running sidecar. Its address comes from `--url`, SIDECAR_ADMIN_URL or the
@@ -60,6 +61,8 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
     }
     const problem = isObject(parsed) ? parsed : {}
     if (status === 404 || status === 405) await requireRoute(base, method, path, headers)
+    if (status === 401 && token !== null)
+      throw new OperatorError(`${base} refuses the admin token`, 1, WRONG_TOKEN)
     throw refusal(base, path, status, problem)
   }
 

@@ -31,7 +31,11 @@ export async function check(
   print(
     configFinding(options.config, config),
     ...warnings.map((one) =>
-      warn('configuration', renderFault(one), 'change this key; config/sidecar.yaml explains it'),
+      warn(
+        'configuration',
+        renderFault(one),
+        `change ${one.path || 'this key'}; config/sidecar.yaml explains it`,
+      ),
     ),
     expiryFinding(config, Date.now()),
   )

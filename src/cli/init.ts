@@ -61,7 +61,11 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
   const question = async (
     given: string | undefined,
     text: string,
-    { fallback = '', format }: { fallback?: string; format?: string } = {},
+    {
+      fallback = '',
+      format,
+      required = false,
+    }: { fallback?: string; format?: string; required?: boolean } = {},
   ): Promise<string> => {
     if (given !== undefined) return given
     if (dialogue === null) return fallback
@@ -69,12 +73,14 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
     for (;;) {
       const said = (await dialogue.ask(`${hint}${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
       const fault = said === '' || format === undefined ? null : (checks[format]?.(said) ?? null)
-      if (fault === null) return said === '' ? fallback : said
-      hint = `  ${said} ${fault}\n`
+      if (said === '' && required) hint = '  it is needed\n'
+      else if (fault === null) return said === '' ? fallback : said
+      else hint = `  ${said} ${fault}\n`
     }
   }
   const baseUrl = await question(options.baseUrl, 'Address of the Agent Session Service, without /v1', {
     format: 'base-url',
+    required: true,
   })
   if (baseUrl === '') {
     throw new OperatorError(

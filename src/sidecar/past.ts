@@ -5,15 +5,19 @@ import type { Store } from '../core/store.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import type { Intake } from './intake/commit.ts'
 import { forgetCursor } from './source/cursor.ts'
-import { checkpointIn } from './store/sqlite/inspect.ts'
+import { checkpointIn, hasNewestSchema } from './store/sqlite/inspect.ts'
 
 /** The checkpoint with the `service.base_url` of the last run. */
 const HEARD = 'service'
 
-/** Whether the store in `file` is of a sidecar that follows another service; false if the store does not show it. */
+/**
+ * A new user tries one example in one folder, and the next one in another: the store in `file`, in the working
+ * directory, belongs to the first. @returns whether the store shows that it belongs to another configuration: it follows
+ * another service, or has the newest schema. Versions with that schema create no store in the working directory.
+ */
 export function isOfAnother(file: string, baseUrl: string): boolean {
   const heard = checkpointIn(file, HEARD)
-  return heard !== null && heard !== baseUrl
+  return (heard !== null && heard !== baseUrl) || hasNewestSchema(file)
 }
 
 /** Warns about a store that does not fit the configuration: another service, or a backlog of a removed handler. */

@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { folderWith } from '../config/folder.ts'
+import { listen } from '../support/listen.ts'
 import { adminApi, paged } from './admin-api.ts'
 import { cli, start } from './process.ts'
 
@@ -327,6 +328,20 @@ describe('a sidecar that cannot be asked', () => {
 })
 
 describe('the admin token', () => {
+  test('that is wrong has another message than one that is missing', async () => {
+    await using running = await listen((_request, response) =>
+      response.writeHead(401, { 'content-type': 'application/problem+json' }).end('{"detail":"required"}'),
+    )
+    const missing = await cli(['status', '--url', running.url])
+    expect(missing.err).toBe(
+      `error: ${running.url} requires its admin token (required)\n  fix: set SIDECAR_ADMIN_TOKEN, or give --token-file or -c\n`,
+    )
+    const wrong = await cli(['status', '--url', running.url], { SIDECAR_ADMIN_TOKEN: 'wrong' })
+    expect(wrong.err).toBe(
+      `error: ${running.url} refuses the admin token\n  fix: give the admin.token of that sidecar in SIDECAR_ADMIN_TOKEN, or by --token-file or -c\n`,
+    )
+  })
+
   test('comes from a file, the environment, or the configuration, as the address does', async () => {
     const { url, asked } = await adminApi({ 'GET /api/status': () => ({ version: 'x' }) })
     const folder = await folderWith({

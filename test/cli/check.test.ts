@@ -203,6 +203,17 @@ describe('check', () => {
     expect(await of(ours)).toBeUndefined()
   })
 
+  test('names the key of each warning about the configuration', async () => {
+    const { found } = await findings([
+      'handlers: [{ name: app, url: "http://127.0.0.1:1", events: [turn.setled] }]',
+      'admin: { listen: "127.0.0.1:0", token: short }',
+    ])
+    const warned = found.filter(({ subject, state }) => subject === 'configuration' && state === 'warn')
+    expect(warned.map(({ fix }) => fix?.split(';')[0])).toEqual(
+      expect.arrayContaining(['change handlers[0].events[0]', 'change admin.token']),
+    )
+  })
+
   test('reads the whole store: sound, with dead letters, damaged', async () => {
     await using rig = await Rig.open({ channels: ['poll'] })
     await rig.client.start('say Hello')

@@ -18,10 +18,10 @@ describe('dev --crash', () => {
     expect(runs).toContain(`store     ${call} is running: 1 run, no result`)
     expect(answer).toContain(`attempt 2, uncertain true, idempotency-key ${call}`)
     expect(answer).toContain('makes no second refund (1 refund)')
-    expect(answer).toContain(`service   accepted 1 answer of ${call}`)
+    expect(answer).toContain(`service   has accepted 1 answer of ${call}`)
     expect(answer).toMatch(new RegExp(`store +${call} is finished: 2 runs, result \\{"refund":"re_1"\\}\\n`))
     const [, id = ''] = /receives turn\.settled (evt_\S+), and has not responded yet/.exec(callback) ?? []
-    expect(callback).toContain(`service   accepted 1 answer of ${call}`)
+    expect(callback).toContain(`service   has accepted 1 answer of ${call}`)
     expect(callback).toContain(
       `the delivery of ${id} is pending; an attempt: the sidecar stopped before an answer`,
     )

@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -23,10 +24,11 @@ afterEach(async () => {
   }
 })
 
-async function dev(...args: string[]): Promise<Running> {
-  const one = start(args, { cwd: await folderWith({}) })
+async function dev(...args: string[]): Promise<Running & { cwd: string }> {
+  const cwd = await folderWith({})
+  const one = start(args, { cwd })
   running.push(one)
-  return one
+  return Object.assign(one, { cwd })
 }
 
 /** Takes a port, after a wait if it is in use: dev needs it to be in use during the whole test. */
@@ -152,6 +154,7 @@ describe('the demonstration', () => {
     expect(events.out.match(/turn\.settled/g)?.length).toBeGreaterThan(4)
     one.process.kill('SIGINT')
     expect(await one.ended).toMatchObject({ code: 0, err: STARTING })
+    expect(await readdir(one.cwd)).toEqual([])
   })
 })
 

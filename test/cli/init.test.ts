@@ -120,8 +120,9 @@ describe.skipIf(!there)('on a terminal', () => {
     const folder = await folderWith({})
     const shown = await typed(
       folder,
-      'agents\nhttps://agents.example.com/v1\nhttps://agents.example.com\n\n3000\n\n\n',
+      '\nagents\nhttps://agents.example.com/v1\nhttps://agents.example.com\n\n3000\n\n\n',
     )
+    expect(shown).toContain('it is needed')
     expect(shown).toContain('agents must be an http or https address')
     expect(shown).toContain('/v1 must be the address without /v1: the sidecar adds it')
     expect(shown).toContain('3000 must be an http or https address')

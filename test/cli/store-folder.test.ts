@@ -2,9 +2,11 @@ import { execFile, execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { createSidecar } from '../../src/sidecar/sidecar.ts'
 import { openDatabase } from '../../src/sidecar/store/sqlite/open.ts'
+import { migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { folderWith } from '../config/folder.ts'
 import { silentLog } from '../pictures/log.ts'
 import { ROOT } from '../readme/document.ts'
@@ -15,6 +17,17 @@ const CONFIG = 'service: { base_url: "http://127.0.0.1:9", token: x }\npolling: 
 /** Runs the program in a working directory. */
 function run(cwd: string, args: string[], env: Record<string, string> = {}): Promise<Ended> {
   return start(args, { cwd, env }).ended
+}
+
+/** A folder with an empty store of an earlier version, which resolved its path against the working directory. */
+async function folderWithOldStore(service = 'http://127.0.0.1:9'): Promise<string> {
+  const folder = await folderWith({})
+  await mkdir(path.join(folder, 'data'))
+  const db = new Database(path.join(folder, 'data/sidecar.db'))
+  migrate(db, 9)
+  db.prepare('INSERT INTO checkpoints (name, value) VALUES (?, ?)').run('service', service)
+  db.close()
+  return folder
 }
 
 /** A folder with a configuration and, below it, an empty store. */
@@ -50,7 +63,7 @@ describe('the store of a configuration', () => {
 
   // [fault operator-1]
   test('left in the working directory by an earlier version stops every command that would create another store', async () => {
-    const [old, configured] = [await folderWithStore({}), await folderWith({ 'sidecar.yaml': CONFIG })]
+    const [old, configured] = [await folderWithOldStore(), await folderWith({ 'sidecar.yaml': CONFIG })]
     const config = `${configured}/sidecar.yaml`
     const [from, to] = [`${old}/data/sidecar.db`, `${configured}/data/sidecar.db`]
     for (const args of [['run'], ['store', 'check'], ['store', 'backup', 'kept.db']]) {
@@ -71,7 +84,7 @@ describe('the store of a configuration', () => {
   })
 
   test('left behind takes its WAL along, and its path may hold anything', async () => {
-    const old = await folderWithStore({})
+    const old = await folderWithOldStore()
     const odd = path.join(old, "it's $HOME")
     await mkdir(odd)
     await rename(path.join(old, 'data'), path.join(odd, 'data'))
@@ -84,7 +97,7 @@ describe('the store of a configuration', () => {
   })
 
   test('of another configuration is ignored if this configuration sets store.url', async () => {
-    const old = await folderWithStore({})
+    const old = await folderWithOldStore()
     const configured = await folderWith({})
     const env = { SIDECAR_STORE__URL: `sqlite:${configured}/data/sidecar.db` }
     const { err } = await run(
@@ -97,15 +110,23 @@ describe('the store of a configuration', () => {
   })
 
   test('is created if the store in the working directory belongs to another service', async () => {
-    const old = await folderWithStore({}, 'http://127.0.0.1:8')
+    const old = await folderWithOldStore('http://127.0.0.1:8')
     const configured = await folderWith({ 'sidecar.yaml': CONFIG })
     const { out } = await run(old, ['check', '-c', `${configured}/sidecar.yaml`, '--json'])
     expect(out).toContain(`${configured}/data/sidecar.db can be created`)
     expect(out).not.toContain(old)
   })
 
+  test('is created if the store in the working directory was written for a configuration there', async () => {
+    const first = await folderWithStore()
+    const configured = await folderWith({ 'sidecar.yaml': CONFIG })
+    const { out } = await run(first, ['check', '-c', `${configured}/sidecar.yaml`, '--json'])
+    expect(out).toContain(`${configured}/data/sidecar.db can be created`)
+    expect(out).not.toContain(first)
+  })
+
   test('left behind stops the library as well', async () => {
-    const old = await folderWithStore({})
+    const old = await folderWithOldStore()
     const configured = await folderWith({ 'sidecar.yaml': CONFIG })
     const env = { npm_package_json: `${old}/package.json` }
     const sidecar = await createSidecar({ config: `${configured}/sidecar.yaml`, env, log: silentLog })

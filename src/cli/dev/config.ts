@@ -1,5 +1,8 @@
-import { rm } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import type { Environment } from '../../sidecar/config/expand.ts'
 import type { Sidecar } from '../../sidecar/sidecar.ts'
@@ -31,7 +34,7 @@ export async function devConfig(
   const listen = await chooseAdmin(env)
   return {
     service: { base_url: service.baseUrl, token: service.token },
-    store: { url: `sqlite:${await freshStore(portOf(listen))}` },
+    store: { url: `sqlite:${await freshStore(listen, env)}` },
     stream: { start_from: 'beginning' },
     webhooks: { enabled: true, listen: webhooks, public_url: `http://${webhooks}/webhooks` },
     polling: { interval: '2s', sweep: '15s' },
@@ -45,11 +48,19 @@ function portOf(listen: string): string {
   return listen.slice(listen.lastIndexOf(':') + 1)
 }
 
-/** The file is named by the admin port, so only one process uses it. */
-async function freshStore(adminPort: string): Promise<string> {
-  const file = `data/dev-${adminPort}.db`
-  for (const suffix of ['', '-wal', '-shm']) await rm(file + suffix, { force: true })
-  return file
+/**
+ * The file is named by the admin port, so only one process uses it. A port that was chosen at random does not come again:
+ * its file is in a folder that is removed at the end.
+ */
+async function freshStore(listen: string, env: Environment): Promise<string> {
+  const name = `dev-${portOf(listen)}.db`
+  if (listen !== ADMIN && env['SIDECAR_ADMIN__LISTEN'] === undefined) {
+    const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+    return path.join(folder, name)
+  }
+  for (const suffix of ['', '-wal', '-shm']) await rm(`data/${name}${suffix}`, { force: true })
+  return `data/${name}`
 }
 
 /** `wanted` if it is free on loopback, else a free port. 0 means any. */

@@ -112,7 +112,7 @@ function callText({ callId, state, attempts, result, outcome }: Call): string {
 
 function answersText(emulator: Emulator, callId: string): string {
   const taken = answersOf(emulator, callId)
-  return `accepted ${count(taken.length, 'answer')} of ${callId}`
+  return `has accepted ${count(taken.length, 'answer')} of ${callId}`
 }
 
 function answersOf(emulator: Emulator, callId: string) {

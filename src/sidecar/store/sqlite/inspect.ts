@@ -73,10 +73,19 @@ function reading<T>(path: string, read: (db: Sqlite, file: string) => T): T {
 
 /** A checkpoint of a database that is not open; null when there is none, or the file cannot be read. */
 export function checkpointIn(file: string, name: string): string | null {
+  return lookInto(file, (db) => checkpointOf(db, name))
+}
+
+/** Whether a database that is not open has the newest schema. */
+export function hasNewestSchema(file: string): boolean {
+  return lookInto(file, versionOf) === knownMigrations().length
+}
+
+function lookInto<T>(file: string, look: (db: Sqlite) => T): T | null {
   let db: Sqlite | null = null
   try {
     db = new Database(file, { readonly: true })
-    return checkpointOf(db, name)
+    return look(db)
   } catch {
     return null
   } finally {
