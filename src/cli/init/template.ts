@@ -76,5 +76,6 @@ tools:
     url: ${quoted(url)}
     secret_file: ${secret}
     after_crash: retry # or fail, for tools that must not run twice
+    retry: { attempts: 12, base: 1s, max: 15s } # goes on for about a minute, for a restart of your app
 `
 }
