@@ -97,7 +97,7 @@ export const faultsSchema = Type.Object(
       Type.Array(Type.String(), { description: 'Names of unreachable MCP servers.' }),
     ),
     refuse_openings: times(
-      'Refuse the first message in this many requests that create a session with one: the creation fails.',
+      'Fail this many creations of sessions with a first message: that message is refused.',
     ),
     fail_cleanups: times(
       'After a refused opening (`refuse_openings`), do not delete this many sessions, and name them in the error.',
