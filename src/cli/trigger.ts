@@ -23,6 +23,8 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   aborted: 'did not answer before the sidecar stopped',
 }
 
+const WRONG_SECRET = '  fix: give the app the secret of the configuration (handlers[].secret)\n'
+
 /** Sends a test fact to a handler and prints the outcome; exit 1 if it was not accepted. */
 export async function trigger(
   { terminal, env }: Context,
@@ -40,6 +42,8 @@ export async function trigger(
     const mark = good ? terminal.paint('green', '✓') : terminal.paint('red', '✗')
     terminal.out(`${mark} ${options.handler} ${OUTCOMES[outcome] ?? visible(outcome)} (${detail(answer)})\n`)
     terminal.out(quoted(field(answer, 'answer'), terminal))
+    const { status } = answer
+    if (status === 401 || status === 403) terminal.err(WRONG_SECRET)
     if (answer['wanted'] === false)
       terminal.err(
         `${terminal.paintErr('yellow', 'warning:')} the events of ${options.handler} do not include ${type}: it gets no real facts of this type\n`,

@@ -63,6 +63,16 @@ describe('trigger', () => {
     })
   })
 
+  test('names the fix when the app refuses the signature', async () => {
+    await using rig = await Rig.open(QUIET)
+    rig.app.handle = () => ({ status: 401 })
+    const { code, err } = await trigger(rig, 'turn.settled', '--handler', 'app')
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: '  fix: give the app the secret of the configuration (handlers[].secret)\n',
+    })
+  })
+
   test('shows what would happen to a real fact, and warns of a type that the handler does not select', async () => {
     await using rig = await Rig.open({ ...QUIET, handler: { events: ['action.*'] } })
     rig.app.handle = () => ({ status: 503, body: 'closed until\n\u001b[31mnine' })
