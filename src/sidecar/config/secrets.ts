@@ -77,10 +77,12 @@ function decode(bytes: Buffer): string {
   }
 }
 
+const DENIED = `cannot be read: permission denied for user ${process.getuid?.()}; let this user read it, or run as its owner`
+
 const REASONS: Record<string, string> = {
   ENOENT: 'does not exist',
-  EACCES: 'cannot be read: permission denied',
-  EPERM: 'cannot be read: permission denied',
+  EACCES: DENIED,
+  EPERM: DENIED,
   EISDIR: 'is a directory',
   ENOTDIR: 'does not exist: a part of its path is not a directory',
   ELOOP: 'cannot be read: its symbolic links form a loop',
