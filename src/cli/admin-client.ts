@@ -61,9 +61,7 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
     }
     const problem = isObject(parsed) ? parsed : {}
     if (status === 404 || status === 405) await requireRoute(base, method, path, headers)
-    if (status === 401 && token !== null)
-      throw new OperatorError(`${base} refuses the admin token`, 1, WRONG_TOKEN)
-    throw refusal(base, path, status, problem)
+    throw refusal(base, path, { status, problem, hasToken: token !== null })
   }
 
   /** Entries of a list, page by page, at most `limit`. */
@@ -213,8 +211,19 @@ function unreachable(base: string, error: unknown): OperatorError {
   return new OperatorError(`cannot reach ${base}: ${messageOf(error)}`, 1, ADDRESS)
 }
 
-function refusal(base: string, path: string, status: number, problem: JsonObject): OperatorError {
+interface Refused {
+  status: number
+  problem: JsonObject
+  /** Whether the request had a token. */
+  hasToken: boolean
+}
+
+function refusal(base: string, path: string, { status, problem, hasToken }: Refused): OperatorError {
   const detail = stringOf(problem['detail']) ?? stringOf(problem['title'])
+  if (status === 401 && hasToken) {
+    const why = detail === null ? '' : ` (${detail})`
+    return new OperatorError(`${base} refuses the admin token${why}`, 1, WRONG_TOKEN)
+  }
   if (status === 401 || status === 403) {
     return new OperatorError(
       `${base} requires its admin token${detail === null ? '' : ` (${detail})`}`,

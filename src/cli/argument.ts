@@ -37,6 +37,9 @@ export function seqOrTime(text: string): string {
   return /^[0-9]{1,40}$/.test(text) ? text : pointInTime(text)
 }
 
+/** `[::1]:3000/a`, `localhost`, `app.example.com/hook`, `app:3000?x=1`: a port, or a name that can only be a host. */
+const HOST = /^(?:(?:\[[\da-f:.]+\]|[^/:?#@\s]+):\d{1,5}|localhost|[^/:?#@\s]+\.[^/:?#@\s]+)(?:[/?#]|$)/i
+
 /**
  * The address of an app: `http://localhost:3000/events`, `localhost:3000` or `3000`. A word such as `abc` is more likely
  * a mistake than the name of a machine.
@@ -45,12 +48,12 @@ export function appAddress(text: string): string {
   const full = /^\d{1,5}$/.test(text) ? `localhost:${text}` : text
   const url = /^https?:\/\//i.test(full)
     ? URL.parse(full)
-    : /^[^/:@]+:\d{1,5}(\/|$)/.test(full)
+    : HOST.test(full)
       ? URL.parse(`http://${full}`)
       : null
   if (url !== null) return url.href
   throw new InvalidArgumentError(
-    'The address of your app is expected, such as http://localhost:3000/agent-events.',
+    'The address of your app is expected, such as http://localhost:3000/agent-events or localhost:3000.',
   )
 }
 

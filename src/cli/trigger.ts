@@ -23,7 +23,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   aborted: 'did not answer before the sidecar stopped',
 }
 
-const WRONG_SECRET = '  fix: give the app the secret of the configuration (handlers[].secret)\n'
+const WRONG_SECRET = '  fix: if it refuses the signature, give the app the secret of the configuration\n'
 
 /** Sends a test fact to a handler and prints the outcome; exit 1 if it was not accepted. */
 export async function trigger(

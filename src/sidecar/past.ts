@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
 import { ITEMS_SINCE } from '../core/checkpoint.ts'
 import type { Clock, Log } from '../std/ports.ts'
 import { inScope, scopeText, type OwnerNote, type Scope } from '../core/scope.ts'
@@ -5,19 +7,27 @@ import type { Store } from '../core/store.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import type { Intake } from './intake/commit.ts'
 import { forgetCursor } from './source/cursor.ts'
-import { checkpointIn, hasNewestSchema } from './store/sqlite/inspect.ts'
+import { checkpointIn, schemaIn } from './store/sqlite/inspect.ts'
 
+/** The usual name of a configuration. */
+const CONFIG_FILE = 'sidecar.yaml'
 /** The checkpoint with the `service.base_url` of the last run. */
 const HEARD = 'service'
 
+/** The first schema whose versions resolve a relative `store.url` against the configuration. */
+const PLACED = 8
+
 /**
  * A new user tries one example in one folder, and the next one in another: the store in `file`, in the working
- * directory, belongs to the first. @returns whether the store shows that it belongs to another configuration: it follows
- * another service, or has the newest schema. Versions with that schema create no store in the working directory.
+ * directory, belongs to the configuration that lies there. Without that configuration, it may have moved to another folder, and
+ * the store is left behind. @returns whether the store is known to belong to another configuration.
  */
 export function isOfAnother(file: string, baseUrl: string): boolean {
   const heard = checkpointIn(file, HEARD)
-  return (heard !== null && heard !== baseUrl) || hasNewestSchema(file)
+  if (heard !== null && heard !== baseUrl) return true
+  const folder = path.dirname(file)
+  const isConfigured = [folder, path.dirname(folder)].some((one) => existsSync(path.join(one, CONFIG_FILE)))
+  return isConfigured && schemaIn(file) >= PLACED
 }
 
 /** Warns about a store that does not fit the configuration: another service, or a backlog of a removed handler. */

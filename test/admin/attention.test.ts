@@ -29,6 +29,7 @@ function needs(status: Partial<StatusReport>, seen: Partial<Seen> = {}): Need[] 
     handlers: [],
     actions: [],
     pending: [],
+    more: false,
     now: NOW,
     ...seen,
   })
@@ -44,7 +45,7 @@ test('a token that was rejected, has expired or expires soon', () => {
   const token = (state: 'accepted' | 'rejected', expires_at: number | null) =>
     needs({ token: { state, scopes: null, expires_at } }).map(({ tone, what, since }) => [tone, what, since])
   expect(token('rejected', NOW - DAY)).toEqual([['bad', 'the service rejects the token', null]])
-  expect(token('accepted', NOW - DAY)).toEqual([['warn', 'the token has expired', NOW - DAY]])
+  expect(token('accepted', NOW - DAY)).toEqual([['warn', 'the token expired at 1972-09-26T00:00:00Z', null]])
   expect(token('accepted', NOW + 6 * DAY)).toEqual([
     ['warn', 'the token expires at 1972-10-03T00:00:00Z', null],
   ])
@@ -96,10 +97,42 @@ test('a channel that is down for longer than a reconnect takes', () => {
       tone: 'bad',
       what: 'channel stream is waiting',
       detail: 'no reason given',
-      advice: /session-sidecar check/,
+      advice: expect.stringMatching(/session-sidecar check/),
     },
   ])
   expect(stream('stopped', 0)).toMatchObject([{ advice: 'a new token starts it again' }])
+  const down = {
+    ...STATUS.channels,
+    stream: { ...STATUS.channels.stream, state: 'waiting' as const, since: 0 },
+  }
+  expect(needs({ leader: false, channels: down })).toMatchObject([
+    { what: 'channel stream is waiting', since: null, advice: 'the status of the leader shows the cause' },
+  ])
+})
+
+test('replicas with another configuration, and functions without a tool', () => {
+  const replica = {
+    id: 'a1b2c3d4e5f6',
+    name: 'vm',
+    version: '1',
+    self: true,
+    leader: true,
+    shards: 1,
+    epoch: null,
+    configuration: '0f',
+    seen_seconds_ago: 0,
+    started_at: 0,
+  }
+  const other = { ...replica, id: 'b', self: false, leader: false, configuration: '1e' }
+  expect(texts({ replicas: [replica, { ...other, configuration: null }] })).toEqual([])
+  expect(texts({ replicas: [replica, other] })).toEqual([
+    'replicas with another configuration than this one: vm b',
+  ])
+  const lookup = { function: 'lookup', calls: 2, oldest_at: 5, advice: 'add it' }
+  expect(needs({ needs_action: [lookup, { ...lookup, calls: 1 }] })).toMatchObject([
+    { what: '2 calls of a function without a tool, the oldest', since: 5, advice: 'add it' },
+    { what: '1 call of a function without a tool', since: 5 },
+  ])
 })
 
 test('the last session slot', () => {
@@ -130,8 +163,14 @@ describe('a handler', () => {
       { tone: 'warn', detail: '3 deliveries pending', advice: 'session-sidecar handlers resume app' },
     ])
     expect(one({ state: 'removed', pending: 3, dead: 1 })).toMatchObject([
-      { tone: 'warn', what: 'handler app is not configured', detail: '3 deliveries pending, 1 dead letter' },
+      {
+        tone: 'bad',
+        what: 'handler app has 1 dead letter',
+        advice: 'give a handler this name again, then: session-sidecar deliveries retry --dead --handler app',
+      },
+      { tone: 'warn', what: 'handler app is not configured', detail: '3 deliveries pending' },
     ])
+    expect(one({ state: 'removed', dead: 1 })).toHaveLength(1)
   })
 
   it('that answers and does not accept, with its last answer', () => {
@@ -151,7 +190,7 @@ describe('a handler', () => {
       {
         tone: 'bad',
         detail: 'it answered 401',
-        advice: 'it refuses the signature: give it the secret of the configuration',
+        advice: 'if it refuses the signature, give it the secret of the configuration',
       },
     ])
     expect(failed({ error: 'no answer within 9 ms' })).toMatchObject([
@@ -182,12 +221,12 @@ test('calls without an answer for a minute, and what waits for a person, each wi
   ]
   expect(needs({}, { actions })).toMatchObject([
     {
-      what: '2 function calls without an answer',
+      what: '2 function calls without an answer, the oldest',
       detail: 'a, b',
       since: NOW - 61_000,
       page: '#/sessions/s%2F1?turn=t',
     },
-    { what: '2 approvals and questions without an answer', since: 5, page: '#/actions' },
+    { what: '2 approvals and questions without an answer, the oldest', since: 5, page: '#/actions' },
   ])
 })
 
@@ -209,7 +248,7 @@ describe('GET /api/attention', () => {
     const data = dataOf(answer) as unknown as Need[]
     expect(answer.json['object']).toBe('list')
     expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['dead app', 'paused audit', 'calls']))
-    expect(data.map(({ what }) => what)).toContain("the service's route for sendMessage was not found")
+    expect(data.map(({ what }) => what)).toContain("the service's route for sendMessage is not known")
     const tones = data.map(({ tone }) => tone)
     expect(tones).toEqual(tones.toSorted())
   })

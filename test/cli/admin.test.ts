@@ -338,7 +338,7 @@ describe('the admin token', () => {
     )
     const wrong = await cli(['status', '--url', running.url], { SIDECAR_ADMIN_TOKEN: 'wrong' })
     expect(wrong.err).toBe(
-      `error: ${running.url} refuses the admin token\n  fix: give the admin.token of that sidecar in SIDECAR_ADMIN_TOKEN, or by --token-file or -c\n`,
+      `error: ${running.url} refuses the admin token (required)\n  fix: give the admin.token of that sidecar in SIDECAR_ADMIN_TOKEN, or by --token-file or -c\n`,
     )
   })
 

@@ -82,7 +82,7 @@ test.each([
     ['dev', '--forward-to', 'ftp://localhost'],
     2,
     [
-      "error: option '--forward-to <url>' does not accept 'ftp://localhost'. The address of your app is expected, such as http://localhost:3000/agent-events.",
+      "error: option '--forward-to <url>' does not accept 'ftp://localhost'. The address of your app is expected, such as http://localhost:3000/agent-events or localhost:3000.",
     ],
   ],
   [
@@ -90,7 +90,7 @@ test.each([
     ['dev', '--forward-to', '3000', '--tool', 'weather=abc'],
     2,
     [
-      "error: option '--tool <name=url>' does not accept 'weather=abc'. The address of your app is expected, such as http://localhost:3000/agent-events.",
+      "error: option '--tool <name=url>' does not accept 'weather=abc'. The address of your app is expected, such as http://localhost:3000/agent-events or localhost:3000.",
     ],
   ],
   [

@@ -24,7 +24,7 @@ async function folderWithOldStore(service = 'http://127.0.0.1:9'): Promise<strin
   const folder = await folderWith({})
   await mkdir(path.join(folder, 'data'))
   const db = new Database(path.join(folder, 'data/sidecar.db'))
-  migrate(db, 9)
+  migrate(db, 7)
   db.prepare('INSERT INTO checkpoints (name, value) VALUES (?, ?)').run('service', service)
   db.close()
   return folder
@@ -123,6 +123,17 @@ describe('the store of a configuration', () => {
     const { out } = await run(first, ['check', '-c', `${configured}/sidecar.yaml`, '--json'])
     expect(out).toContain(`${configured}/data/sidecar.db can be created`)
     expect(out).not.toContain(first)
+  })
+
+  test('left in the working directory, from which the configuration was moved, stops every command', async () => {
+    const moved = await folderWithStore()
+    await mkdir(path.join(moved, 'etc'))
+    await rename(path.join(moved, 'sidecar.yaml'), path.join(moved, 'etc/sidecar.yaml'))
+    const { code, err } = await run(moved, ['run', '-c', 'etc/sidecar.yaml'])
+    expect(code).toBe(2)
+    expect(err).toContain(
+      `there is no database at ${moved}/etc/data/sidecar.db, but one at ${moved}/data/sidecar.db,`,
+    )
   })
 
   test('left behind stops the library as well', async () => {

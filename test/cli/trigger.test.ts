@@ -69,7 +69,7 @@ describe('trigger', () => {
     const { code, err } = await trigger(rig, 'turn.settled', '--handler', 'app')
     expect({ code, err }).toEqual({
       code: 1,
-      err: '  fix: give the app the secret of the configuration (handlers[].secret)\n',
+      err: '  fix: if it refuses the signature, give the app the secret of the configuration\n',
     })
   })
 

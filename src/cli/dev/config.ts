@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -34,7 +34,7 @@ export async function devConfig(
   const listen = await chooseAdmin(env)
   return {
     service: { base_url: service.baseUrl, token: service.token },
-    store: { url: `sqlite:${await freshStore(listen, env)}` },
+    store: { url: `sqlite:${await freshStore()}` },
     stream: { start_from: 'beginning' },
     webhooks: { enabled: true, listen: webhooks, public_url: `http://${webhooks}/webhooks` },
     polling: { interval: '2s', sweep: '15s' },
@@ -48,19 +48,11 @@ function portOf(listen: string): string {
   return listen.slice(listen.lastIndexOf(':') + 1)
 }
 
-/**
- * The file is named by the admin port, so only one process uses it. A port that was chosen at random does not come again:
- * its file is in a folder that is removed at the end.
- */
-async function freshStore(listen: string, env: Environment): Promise<string> {
-  const name = `dev-${portOf(listen)}.db`
-  if (listen !== ADMIN && env['SIDECAR_ADMIN__LISTEN'] === undefined) {
-    const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
-    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-    return path.join(folder, name)
-  }
-  for (const suffix of ['', '-wal', '-shm']) await rm(`data/${name}${suffix}`, { force: true })
-  return `data/${name}`
+/** In a folder that is removed at the end: two that start together, in one working directory, share no file. */
+async function freshStore(): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return path.join(folder, 'sidecar.db')
 }
 
 /** `wanted` if it is free on loopback, else a free port. 0 means any. */

@@ -46,15 +46,20 @@ export async function startSidecar(
   let current: Sidecar | undefined
   stack.defer(() => current?.stop())
   closeAtEnd(stack, terminal)
+  let tried: string | undefined
   for (let races = 0; ; races++) {
-    const sidecar = await createSidecar({ config: await configure(), env })
+    const config = await configure()
+    const sidecar = await createSidecar({ config, env })
     current = sidecar
     for (const one of observers) sidecar.observe(one)
     try {
       await sidecar.start()
       return sidecar
     } catch (error) {
-      if (codeOf(error) !== 'EADDRINUSE' || races === RACES) throw error
+      const { listen } = config.admin ?? {}
+      const isLost = codeOf(error) === 'EADDRINUSE' && listen !== tried && races < RACES && !stack.disposed
+      if (!isLost) throw error
+      tried = listen
       await sidecar.stop()
     }
   }

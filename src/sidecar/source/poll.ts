@@ -65,7 +65,7 @@ export function createPoll(options: {
     },
     swept(problem) {
       if (timers.length === 0) return
-      if (problem === null) become({ state: 'live', lastEventAt: clock.now() })
+      if (problem === null) become({ state: 'live', lastError: null, lastEventAt: clock.now() })
       else become({ state: 'waiting', lastError: problem })
     },
     status: () =>

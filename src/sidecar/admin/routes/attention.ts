@@ -8,8 +8,8 @@ import { route, type Route } from '../route.ts'
 import { backlogs } from './handlers.ts'
 import type { StatusReport } from './status.ts'
 
-/** Of the waiting entries, the oldest are enough. */
-const OLDEST = 100
+/** Entries that are read: the oldest open actions, and the newest pending deliveries. */
+const SOME = 100
 
 const NeedEntry = component(
   'Need',
@@ -49,8 +49,8 @@ export function attentionRoute(
       const [report, handlers, open, pending] = await Promise.all([
         status(),
         backlogs(store, actions),
-        store.openActions({ limit: OLDEST }),
-        store.deliveries({ status: 'pending', limit: OLDEST }),
+        store.openActions({ limit: SOME }),
+        store.deliveries({ status: 'pending', limit: SOME }),
       ])
       const tools = new Set(actions.tools().map(({ name }) => name))
       const waiting = open.rows.map(({ action, openedAt, session }): WaitingAction => ({
@@ -61,7 +61,14 @@ export function attentionRoute(
         since: action.createdAt ?? openedAt,
         isForeign: action.name !== null && !answers(tools, action.name),
       }))
-      const seen = { status: report, handlers, actions: waiting, pending: pending.rows, now: now() }
+      const seen = {
+        status: report,
+        handlers,
+        actions: waiting,
+        more: open.more,
+        pending: pending.rows,
+        now: now(),
+      }
       return { object: 'list', data: needsOf(seen) }
     },
   )

@@ -24,6 +24,8 @@ export interface Seen {
   handlers: readonly HandlerBacklog[]
   /** Some of the open actions, the oldest first. */
   actions: readonly WaitingAction[]
+  /** Whether there are more open actions. */
+  more: boolean
   /** Some of the pending deliveries. */
   pending: readonly DeliveryRecord[]
   /** Our wall clock, milliseconds. */
@@ -76,9 +78,8 @@ function tokenNeeds({ status: { token }, now }: Seen): Need[] {
   }
   const { expires_at: at } = token
   if (at === null || at - now > TOKEN_SOON) return []
-  if (at <= now)
-    return [{ ...need, tone: 'warn', what: 'the token has expired', since: at, detail: null, advice }]
-  return [{ ...need, tone: 'warn', what: `the token expires at ${utc(at)}`, detail: null, advice }]
+  const what = `the token ${at > now ? 'expires' : 'expired'} at ${utc(at)}`
+  return [{ ...need, tone: 'warn', what, detail: null, advice }]
 }
 
 function storeNeeds({ status: { store } }: Seen): Need[] {
@@ -124,30 +125,29 @@ function replicaNeeds({ status: { replicas } }: Seen): Need[] {
   return [{ id: 'replicas', tone: 'warn', what, since: null, detail: null, advice, page: OVERVIEW }]
 }
 
-function channelNeeds({ status: { channels }, now }: Seen): Need[] {
+/** A replica that does not lead knows whether the leader's channels work, but not since when. */
+function channelNeeds({ status: { channels, leader }, now }: Seen): Need[] {
   return Object.entries(channels).flatMap(([name, { state, since, last_error: error }]): Need[] => {
-    if (state === 'live' || state === 'disabled' || now - since < CHANNEL_GRACE) return []
+    const isOwn = leader || name === 'webhook'
+    if (state === 'live' || state === 'disabled' || (isOwn && now - since < CHANNEL_GRACE)) return []
+    const need = {
+      id: `channel ${name}`,
+      tone: 'bad' as const,
+      what: `channel ${name} is ${state}`,
+      detail: error ?? 'no reason given',
+      page: OVERVIEW,
+    }
+    if (!isOwn) return [{ ...need, since: null, advice: 'the status of the leader shows the cause' }]
     const advice =
       state === 'stopped'
         ? 'a new token starts it again'
         : 'it is retried; "session-sidecar check -c FILE" tests the address and the token'
-    const what = `channel ${name} is ${state}`
-    return [
-      {
-        id: `channel ${name}`,
-        tone: 'bad',
-        what,
-        since,
-        detail: error ?? 'no reason given',
-        advice,
-        page: OVERVIEW,
-      },
-    ]
+    return [{ ...need, since, advice }]
   })
 }
 
 function handlerNeeds({ name, state, since, lastError, pending, dead }: HandlerBacklog): Need[] {
-  const waiting = `${count(pending, 'delivery', 'deliveries')} pending`
+  const waiting = `${pending} ${pending === 1 ? 'delivery' : 'deliveries'} pending`
   const letters = count(dead, 'dead letter')
   const deadNeed: Need = {
     id: `dead ${name}`,
@@ -178,9 +178,17 @@ function handlerNeeds({ name, state, since, lastError, pending, dead }: HandlerB
       return dead > 0 ? [paused, deadNeed] : [paused]
     }
     case 'removed': {
-      const advice = 'give a handler this name again: the deliveries are sent then'
-      const detail = dead > 0 ? `${waiting}, ${letters}` : waiting
-      return [{ ...need, tone: 'warn', what: `handler ${name} is not configured`, detail, advice }]
+      const what = `handler ${name} is not configured`
+      const again = 'give a handler this name again'
+      const removed: Need = {
+        ...need,
+        tone: 'warn',
+        what,
+        detail: waiting,
+        advice: `${again}: the deliveries are sent then`,
+      }
+      const retry = `${again}, then: session-sidecar deliveries retry --dead --handler ${name}`
+      return [...(pending > 0 ? [removed] : []), ...(dead > 0 ? [{ ...deadNeed, advice: retry }] : [])]
     }
   }
 }
@@ -199,7 +207,11 @@ function refusalNeeds({ name, state }: HandlerBacklog, { pending }: Seen): Need[
   }
   if (last.status === 401 || last.status === 403)
     return [
-      { ...need, tone: 'bad', advice: 'it refuses the signature: give it the secret of the configuration' },
+      {
+        ...need,
+        tone: 'bad',
+        advice: 'if it refuses the signature, give it the secret of the configuration',
+      },
     ]
   return [{ ...need, tone: 'warn', advice: `session-sidecar deliveries show ${failed.id}` }]
 }
@@ -219,7 +231,7 @@ function routeNeeds({ status: { routes } }: Seen): Need[] {
     .map(({ operation, reason }) => ({
       id: `route ${operation}`,
       tone: 'warn',
-      what: `the service's route for ${operation} was not found`,
+      what: `the service's route for ${operation} is not known`,
       since: null,
       detail: null,
       advice: reason ?? 'set it in service.routes',
@@ -231,7 +243,7 @@ function functionNeeds({ status: { needs_action: functions } }: Seen): Need[] {
   return functions.map(({ function: name, calls, oldest_at: since, advice }) => ({
     id: `function ${name}`,
     tone: 'warn',
-    what: `${count(calls, 'call')} of a function without a tool`,
+    what: `${count(calls, 'call')} of a function without a tool${oldestOf(calls)}`,
     since,
     detail: null,
     advice,
@@ -240,30 +252,38 @@ function functionNeeds({ status: { needs_action: functions } }: Seen): Need[] {
 }
 
 /** Calls of functions without a tool are in a need of their own, with advice. */
-function callNeeds({ actions, now }: Seen): Need[] {
+function callNeeds({ actions, more, now }: Seen): Need[] {
   const late = actions.filter(
     ({ type, isForeign, since }) => type === 'function_call' && !isForeign && now - since > CALL_LONG,
   )
   const [oldest] = late
   if (oldest === undefined) return []
   const names = [...new Set(late.map(({ name }) => name))].join(', ')
-  const what = `${count(late.length, 'function call')} without an answer`
+  const what = `${count(late.length, 'function call', more)} without an answer${oldestOf(late.length)}`
   const advice = 'session-sidecar calls shows how often the tool ran and why it failed'
   const page = `#/sessions/${encodeURIComponent(oldest.sessionId)}?turn=${encodeURIComponent(oldest.turnId ?? '')}`
   return [{ id: 'calls', tone: 'warn', what, since: oldest.since, detail: names, advice, page }]
 }
 
-function personNeeds({ actions }: Seen): Need[] {
+function personNeeds({ actions, more }: Seen): Need[] {
   const people = actions.filter(({ type }) => type !== 'function_call')
   const [oldest] = people
   if (oldest === undefined) return []
-  const what = `${count(people.length, 'approval or question', 'approvals and questions')} without an answer`
+  const { length } = people
+  const noun = length === 1 ? 'approval or question' : 'approvals and questions'
+  const what = `${length}${more ? '+' : ''} ${noun} without an answer${oldestOf(length)}`
   const advice = 'a person answers in the Console of the service'
   return [{ id: 'people', tone: 'warn', what, since: oldest.since, detail: null, advice, page: '#/actions' }]
 }
 
-function count(number: number, noun: string, plural = `${noun}s`): string {
-  return `${number} ${number === 1 ? noun : plural}`
+/** "3 sessions"; "3+ sessions" if there may be `more`. */
+function count(number: number, noun: string, more = false): string {
+  return `${number}${more ? '+' : ''} ${noun}${number === 1 && !more ? '' : 's'}`
+}
+
+/** Several began at different times: the time that is shown behind these words is that of the oldest. */
+function oldestOf(number: number): string {
+  return number === 1 ? '' : ', the oldest'
 }
 
 /** `2026-11-21T05:00:00Z`; the wait of a service may lie outside of all dates. */

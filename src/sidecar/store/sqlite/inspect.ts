@@ -76,9 +76,9 @@ export function checkpointIn(file: string, name: string): string | null {
   return lookInto(file, (db) => checkpointOf(db, name))
 }
 
-/** Whether a database that is not open has the newest schema. */
-export function hasNewestSchema(file: string): boolean {
-  return lookInto(file, versionOf) === knownMigrations().length
+/** The number of the last migration of a database that is not open; 0 when the file cannot be read. */
+export function schemaIn(file: string): number {
+  return lookInto(file, versionOf) ?? 0
 }
 
 function lookInto<T>(file: string, look: (db: Sqlite) => T): T | null {
