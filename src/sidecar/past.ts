@@ -19,7 +19,7 @@ const PLACED = 8
 
 /**
  * A new user tries one example in one folder, and the next one in another: the store in `file`, in the working
- * directory, belongs to the configuration that lies there. Without that configuration, it may have moved to another folder, and
+ * directory, belongs to the configuration beside it. Without one, the configuration was moved to another folder, and
  * the store is left behind. @returns whether the store is known to belong to another configuration.
  */
 export function isOfAnother(file: string, baseUrl: string): boolean {

@@ -132,7 +132,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
   })
 
   it('without data for 45 s is connected again', async () => {
-    const { client, emulator } = await stand(profile, { limits: LIMITS }, { clock: quickClock() })
+    const { client, emulator } = await stand(profile, { limits: LIMITS }, { clock: quickClock(20) })
     const { id } = await client.sessions.create()
     emulator.faults.set({ stall_streams: true })
     const notices: Reconnection[] = []
