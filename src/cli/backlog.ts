@@ -44,8 +44,8 @@ async function watch(
     return code
   }
   for (;;) {
-    const rows = (await client.list('/api/handlers', {}, ALL)).filter(
-      (row) => handler === null || field(row, 'name') === handler,
+    const rows = (await client.list('/api/handlers', {}, ALL)).filter((row) =>
+      handler === null ? field(row, 'state') !== 'removed' : field(row, 'name') === handler,
     )
     const left = rows.reduce((sum, row) => sum + (numberOf(row['pending']) ?? 0), 0)
     if (left === 0) {

@@ -54,7 +54,7 @@ test('a token that was rejected, has expired or expires soon', () => {
 
 test('a store that refuses writes, with the reason', () => {
   expect(needs({ store: { state: 'refusing', since: 7, reason: 'full' } })).toMatchObject([
-    { tone: 'bad', what: 'the store refuses writes', since: 7, detail: 'full' },
+    { tone: 'bad', what: 'the store refuses writes', since: 7, detail: 'full', advice: 'free disk space' },
   ])
 })
 
@@ -193,6 +193,8 @@ describe('a handler', () => {
         advice: 'if it refuses the signature, give it the secret of the configuration',
       },
     ])
+    // A replayed fact keeps its success.
+    expect(failed({ status: 204 })).toEqual([])
     expect(failed({ error: 'no answer within 9 ms' })).toMatchObject([
       { tone: 'warn', detail: 'no answer within 9 ms', advice: 'session-sidecar deliveries show dlv_1_1' },
     ])

@@ -168,6 +168,7 @@ describe('a configuration', () => {
   test.each([
     ['postgres://u@127.0.0.1/d', []],
     ['postgres://u@%2Fvar%2Frun%2Fpostgresql/d', []],
+    ['postgres://u@%2Fvar%2Frun%2Fpostgresql/d?sslrootcert=system', []],
     ['postgres://u@h/d', ['store.url: is without TLS']],
     ['postgres://u@h/d?sslmode=require', ['store.url: has sslmode=require, which does not check']],
     ['postgres://u@127.0.0.1/d?pgbouncer=true', ['store.url: has a parameter without effect: "pgbouncer"']],

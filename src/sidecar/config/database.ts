@@ -54,7 +54,8 @@ export async function databaseOf(
     kind: 'postgres',
     url: `postgres://${encodeURIComponent(user)}@${place}:${url.port || of('port') || '5432'}/${encodeURIComponent(database)}`,
     password: password ?? (decoded(url.password) || (env['PGPASSWORD'] ?? '') || null),
-    tls: await tlsOf(of, base, blame),
+    // As in libpq: there is no TLS on a Unix socket.
+    tls: host.startsWith('/') ? null : await tlsOf(of, base, blame),
   }
 }
 

@@ -46,12 +46,14 @@ export function attentionRoute(
       success: { status: 200, description: 'All problems.', content: Attention },
     },
     async () => {
-      const [report, handlers, open, pending] = await Promise.all([
+      const [report, handlers, open] = await Promise.all([
         status(),
         backlogs(store, actions),
         store.openActions({ limit: SOME }),
-        store.deliveries({ status: 'pending', limit: SOME }),
       ])
+      // With nothing pending, the search for 100 deliveries would read the whole log.
+      const isBehind = handlers.some(({ state, pending }) => state === 'up' && pending > 0)
+      const pending = isBehind ? await store.deliveries({ status: 'pending', limit: SOME }) : { rows: [] }
       const tools = new Set(actions.tools().map(({ name }) => name))
       const waiting = open.rows.map(({ action, openedAt, session }): WaitingAction => ({
         type: action.type,

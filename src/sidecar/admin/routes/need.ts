@@ -1,4 +1,5 @@
 import type { DeliveryRecord } from '../../../core/delivery.ts'
+import type { StoreRefusal } from '../../../core/observer.ts'
 import type { Action } from '../../../core/resource.ts'
 import type { HandlerBacklog } from './handlers.ts'
 import type { StatusReport } from './status.ts'
@@ -49,6 +50,15 @@ const LEADER_UNSEEN = 8
 /** Milliseconds after which an open function call is listed. */
 const CALL_LONG = 60_000
 const OVERVIEW = '#/'
+const STORE_ADVICE: Record<StoreRefusal, string> = {
+  full: 'free disk space',
+  busy: 'end the program that locks the database',
+  unreachable: 'it is retried; "session-sidecar check -c FILE" tests the database',
+  damaged: 'stop the sidecar, and run "session-sidecar store check -c FILE"',
+  fenced: 'nothing to do: another replica owns these sessions',
+  lost: 'restart the sidecar',
+  other: 'read the log of the sidecar',
+}
 
 /** The problems that need attention, failures first. */
 export function needsOf(seen: Seen): Need[] {
@@ -85,7 +95,7 @@ function tokenNeeds({ status: { token }, now }: Seen): Need[] {
 function storeNeeds({ status: { store } }: Seen): Need[] {
   if (store.state !== 'refusing') return []
   const { since, reason: detail } = store
-  const advice = 'free disk space, or end the program that locks the database'
+  const advice = STORE_ADVICE[detail ?? 'other']
   return [
     { id: 'store', tone: 'bad', what: 'the store refuses writes', since, detail, advice, page: OVERVIEW },
   ]
@@ -198,6 +208,8 @@ function refusalNeeds({ name, state }: HandlerBacklog, { pending }: Seen): Need[
   const failed = pending.find(({ handler, attempts }) => handler === name && attempts.length > 0)
   const last = failed?.attempts.at(-1)
   if (state !== 'up' || failed === undefined || last === undefined) return []
+  // A replay keeps the earlier attempts: the last one may be the success.
+  if (last.error === undefined && last.status !== undefined && last.status < 300) return []
   const need = {
     id: `refuses ${name}`,
     what: `handler ${name} does not accept a fact`,
