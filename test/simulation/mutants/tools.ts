@@ -41,8 +41,8 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'an answer of a tool that cannot be read becomes its output',
     'sidecar/tools/targets.ts',
-    '      // A certificate that is refused,',
-    "      if (error instanceof NetworkFault && error.kind === 'unreadable') return { kind: 'output', output: NO_OUTPUT }\n      // A certificate that is refused,",
+    '      // If a connection or a certificate is refused,',
+    "      if (error instanceof NetworkFault && error.kind === 'unreadable') return { kind: 'output', output: NO_OUTPUT }\n      // If a connection or a certificate is refused,",
   ),
   mutant(
     'a fresh key per attempt',

@@ -36,8 +36,8 @@ export const STREAM: readonly Mutant[] = [
     { file: CLIENT, only: 'has just closed' },
     'the slot of a stream that was closed counts as free',
     'protocol/reconnect-policy.ts',
-    "if (this.#openedAt !== null) this.#end(this.#clock.steady(), 'broken')\n  }\n\n  /** There was",
-    'this.#openedAt = null\n  }\n\n  /** There was',
+    "if (this.#openedAt !== null) this.#end(this.#clock.steady(), 'broken')\n  }\n\n  /** A step",
+    'this.#openedAt = null\n  }\n\n  /** A step',
   ),
   tested(
     { file: CLIENT, only: 'within a minute' },
