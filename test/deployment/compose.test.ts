@@ -62,7 +62,12 @@ function startService(name: string, ports: Record<string, number>, cwd: string):
   const env = Object.entries(service.environment ?? {}).map(([key, value]) => [key, here(value)])
   const child = spawn(program, args, {
     cwd,
-    env: { PATH: process.env['PATH'], ...(Object.fromEntries(env) as Record<string, string>) },
+    // As in the image, the store is not beside the configuration: here it would be left in the repository.
+    env: {
+      PATH: process.env['PATH'],
+      SIDECAR_STORE_BASE: cwd,
+      ...(Object.fromEntries(env) as Record<string, string>),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.push(child)
