@@ -1,6 +1,4 @@
-import { existsSync, rmSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Observer } from '../core/observer.ts'
 import { resolveConfig } from '../sidecar/config/load.ts'
@@ -10,7 +8,7 @@ import { checkService } from './check/service.ts'
 import type { Finding } from './check/finding.ts'
 import type { Context } from './context.ts'
 import { adviceOnTls, type Advice } from './dev/advice.ts'
-import { chooseAdmin, consoleOf } from './dev/config.ts'
+import { chooseAdmin, consoleOf, temporaryFolder } from './dev/config.ts'
 import { appObservers } from './dev/observe.ts'
 import { configOf, ownApp, type ForwardOptions } from './dev/own-app.ts'
 import { startSidecar } from './dev/parts.ts'
@@ -38,14 +36,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   const { baseUrl, doubts } = await prove({ ...given, ...configOf(app) }, options, env)
   const show = options.json === true ? showAppToPrograms(terminal, app) : showApp(context, app)
   if (options.tools) show.note(OF_ALL)
-  const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
-  const remove = (): void => rmSync(folder, { recursive: true, force: true })
-  // A second Ctrl-C, or a closed pipe, ends the process at once: the folder must be removed then, too.
-  process.once('exit', remove)
-  stack.defer(() => {
-    process.off('exit', remove)
-    remove()
-  })
+  const folder = await temporaryFolder(stack)
   const configure = async () => ({
     ...given,
     store: { url: `sqlite:${folder}/sidecar.db` },

@@ -25,16 +25,17 @@ export function consoleOf({ address }: Sidecar): { url: string; usual: boolean }
   return { url: `http://${at}`, usual: at === ADMIN }
 }
 
-/** How `dev` follows its emulator: by all three channels, with an empty store. */
+/** How `dev` follows its emulator: by all three channels, with an empty store in `folder`. */
 export async function devConfig(
   service: { baseUrl: string; token: string },
   env: Environment,
+  folder: string,
 ): Promise<BaseConfig> {
   const webhooks = `127.0.0.1:${await freePort(0)}`
   const listen = await chooseAdmin(env)
   return {
     service: { base_url: service.baseUrl, token: service.token },
-    store: { url: `sqlite:${await freshStore()}` },
+    store: { url: `sqlite:${folder}/sidecar.db` },
     stream: { start_from: 'beginning' },
     webhooks: { enabled: true, listen: webhooks, public_url: `http://${webhooks}/webhooks` },
     polling: { interval: '2s', sweep: '15s' },
@@ -48,11 +49,19 @@ function portOf(listen: string): string {
   return listen.slice(listen.lastIndexOf(':') + 1)
 }
 
-/** In a folder that is removed at the end: two that start together, in one working directory, share no file. */
-async function freshStore(): Promise<string> {
+/**
+ * A folder for a store, removed with `stack`: two commands that start together, in one working directory, share no file.
+ * A second Ctrl-C, or a closed pipe, ends the process at once: the folder must be removed then, too.
+ */
+export async function temporaryFolder(stack: AsyncDisposableStack): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  return path.join(folder, 'sidecar.db')
+  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  process.once('exit', remove)
+  stack.defer(() => {
+    process.off('exit', remove)
+    remove()
+  })
+  return folder
 }
 
 /** `wanted` if it is free on loopback, else a free port. 0 means any. */

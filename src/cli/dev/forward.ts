@@ -7,7 +7,7 @@ import { reportFailure } from '../failure.ts'
 import { readScenario } from '../scenario.ts'
 import { Accepted } from './accepted.ts'
 import { isComplete, settled } from './compare.ts'
-import { CONSOLE_PORT, consoleOf, devConfig } from './config.ts'
+import { CONSOLE_PORT, consoleOf, devConfig, temporaryFolder } from './config.ts'
 import { appObservers } from './observe.ts'
 import { configOf, ownApp, type ForwardOptions } from './own-app.ts'
 import { startService, startSidecar, TOKEN } from './parts.ts'
@@ -45,8 +45,9 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   const emulator = await startService(stack, scenario, SERVICE_PORT)
   const show = json ? showAppToPrograms(terminal, app) : showApp(context, app)
   const accepted = new Accepted()
+  const folder = await temporaryFolder(stack)
   const configure = async () => ({
-    ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)),
+    ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env, folder)),
     ...configOf(app),
   })
   const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { Accepted } from './accepted.ts'
 import { configOfExample, startExampleApp } from './app.ts'
 import { isComplete, settled } from './compare.ts'
-import { consoleOf, devConfig } from './config.ts'
+import { consoleOf, devConfig, temporaryFolder } from './config.ts'
 import { observer, titlesOf } from './observe.ts'
 import { startService, startSidecar, TOKEN } from './parts.ts'
 import { showToPeople, showToPrograms } from './show.ts'
@@ -35,8 +35,9 @@ export async function tour(context: Context, options: TourOptions): Promise<numb
   const { baseUrl } = emulator
   const show = json ? showToPrograms(terminal) : showToPeople(context, start)
   const tally = new Accepted()
+  const folder = await temporaryFolder(stack)
   const configure = async () => ({
-    ...(await devConfig({ baseUrl, token: TOKEN }, env)),
+    ...(await devConfig({ baseUrl, token: TOKEN }, env, folder)),
     ...configOfExample(app),
   })
   const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [
