@@ -50,6 +50,7 @@ const LEADER_UNSEEN = 8
 /** Milliseconds after which an open function call is listed. */
 const CALL_LONG = 60_000
 const OVERVIEW = '#/'
+const NAME_AGAIN = 'give a handler this name again'
 const STORE_ADVICE: Record<StoreRefusal, string> = {
   full: 'free disk space',
   busy: 'end the program that locks the database',
@@ -156,18 +157,12 @@ function channelNeeds({ status: { channels, leader }, now }: Seen): Need[] {
   })
 }
 
-function handlerNeeds({ name, state, since, lastError, pending, dead }: HandlerBacklog): Need[] {
+function handlerNeeds(handler: HandlerBacklog): Need[] {
+  return [...stateNeeds(handler), ...deadNeeds(handler)]
+}
+
+function stateNeeds({ name, state, since, lastError, pending }: HandlerBacklog): Need[] {
   const waiting = `${pending} ${pending === 1 ? 'delivery' : 'deliveries'} pending`
-  const letters = count(dead, 'dead letter')
-  const deadNeed: Need = {
-    id: `dead ${name}`,
-    tone: 'bad',
-    what: `handler ${name} has ${letters}`,
-    since: null,
-    detail: null,
-    advice: `read the response of the handler, fix the handler, then: session-sidecar deliveries retry --dead --handler ${name}`,
-    page: `#/deliveries?status=dead&handler=${encodeURIComponent(name)}`,
-  }
   const need = {
     id: `${state} ${name}`,
     since,
@@ -176,31 +171,37 @@ function handlerNeeds({ name, state, since, lastError, pending, dead }: HandlerB
   }
   switch (state) {
     case 'up':
-      return dead > 0 ? [deadNeed] : []
+      return []
     case 'down': {
       const what = `handler ${name} is unreachable`
-      const down: Need = { ...need, tone: 'bad', what, advice: 'start the app; deliveries are retried' }
-      return dead > 0 ? [down, deadNeed] : [down]
+      return [{ ...need, tone: 'bad', what, advice: 'start the app; deliveries are retried' }]
     }
     case 'paused': {
       const advice = `session-sidecar handlers resume ${name}`
-      const paused: Need = { ...need, tone: 'warn', what: `handler ${name} is paused`, advice }
-      return dead > 0 ? [paused, deadNeed] : [paused]
+      return [{ ...need, tone: 'warn', what: `handler ${name} is paused`, advice }]
     }
     case 'removed': {
       const what = `handler ${name} is not configured`
-      const again = 'give a handler this name again'
-      const removed: Need = {
-        ...need,
-        tone: 'warn',
-        what,
-        detail: waiting,
-        advice: `${again}: the deliveries are sent then`,
-      }
-      const retry = `${again}, then: session-sidecar deliveries retry --dead --handler ${name}`
-      return [...(pending > 0 ? [removed] : []), ...(dead > 0 ? [{ ...deadNeed, advice: retry }] : [])]
+      const advice = `${NAME_AGAIN}: the deliveries are sent then`
+      return pending === 0 ? [] : [{ ...need, tone: 'warn', what, advice }]
     }
   }
+}
+
+function deadNeeds({ name, state, dead }: HandlerBacklog): Need[] {
+  if (dead === 0) return []
+  const first = state === 'removed' ? NAME_AGAIN : 'read the response of the handler, fix the handler'
+  return [
+    {
+      id: `dead ${name}`,
+      tone: 'bad',
+      what: `handler ${name} has ${count(dead, 'dead letter')}`,
+      since: null,
+      detail: null,
+      advice: `${first}, then: session-sidecar deliveries retry --dead --handler ${name}`,
+      page: `#/deliveries?status=dead&handler=${encodeURIComponent(name)}`,
+    },
+  ]
 }
 
 /** A handler that answers, but does not accept; the reason is in an attempt of a pending delivery. */
