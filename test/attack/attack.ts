@@ -5,9 +5,9 @@ import { DOORS } from './doors.ts'
 
 const USAGE = `npm run attack -- [--door NAME] [--count N] [--seed S]
 
-  --door NAME  one of ${Object.keys(DOORS).join(', ')}; all by default
-  --count N    so many inputs at each; by default what fits into some minutes, at most a million
-  --seed S     repeats a run; any by default
+  --door NAME  one entry point, all by default: ${Object.keys(DOORS).join(', ')}
+  --count N    number of inputs at each entry point; by default as many as take some minutes, at most a million
+  --seed S     repeats a run; random by default
 `
 
 const { doors, seed, given } = readCommand(USAGE, (args) => {
@@ -17,7 +17,7 @@ const { doors, seed, given } = readCommand(USAGE, (args) => {
   })
   const { door, count, seed = String(Date.now() % 1_000_000) } = values
   const doors = Object.entries(DOORS).filter(([name]) => door === undefined || name === door)
-  if (doors.length === 0) throw new TypeError(`there is no door "${door}"`)
+  if (doors.length === 0) throw new TypeError(`there is no entry point "${door}"`)
   return {
     doors,
     seed: wholeNumber('seed', seed, 0),

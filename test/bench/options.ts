@@ -22,17 +22,17 @@ export interface Options {
 
 export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--profile] [--scale PART] [--facts N]
 
-  --only NAME    only what begins with NAME (may be given again): burst, memory, webhooks, emulator, ...
-  --runs N       repetitions, ${RUNS} by default
-  --json         every figure of every repetition
-  --profile      instead: one burst with the sidecar under --cpu-prof, and where its time went; with --only postgres,
-                 one whose store is a database
-  --scale PART   send a part of what is due, to try the bench itself; such figures say little
-  --facts N      size of the store of "grown", ${FACTS} by default. It is built once, below data/, and kept; without
-                 --only grown the row is left out where there is none. Also of the database of "postgres, grown",
-                 which is filled each time, and measured with --only "postgres, grown" alone
+  --only NAME    only the rows whose name begins with NAME (repeatable): burst, memory, webhooks, emulator, ...
+  --runs N       number of runs, ${RUNS} by default
+  --json         print every figure of every run as JSON
+  --profile      instead: one burst with the sidecar under --cpu-prof, and the functions that took most time; with
+                 --only postgres, on PostgreSQL
+  --scale PART   send only this part of the load, to try the bench itself; such figures mean little
+  --facts N      number of facts in the store of "grown", ${FACTS} by default. That store is built once in data/ and kept.
+                 Without --only grown, the row is skipped if no such store exists. Also the number of facts in the
+                 database of "postgres, grown", which is filled at each run and measured only with --only "postgres, grown"
   --setting NAME=VALUE
-                 of the PostgreSQL that it starts (may be given again), as --setting shared_buffers=1GB
+                 setting of the PostgreSQL that the bench starts (repeatable), for example shared_buffers=1GB
 `
 
 /** @throws {TypeError} on what is no option. */

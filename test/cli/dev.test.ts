@@ -58,7 +58,7 @@ function expectConsistent(out: string): void {
     answered.length,
     of(/^ *[\d.]+ {2}tool /).length,
   ])
-  const [found = NaN, demanded = NaN] = numbersIn(summary, /(\d+) of (\d+) facts that the emulator expects/)
+  const [found = NaN, demanded = NaN] = numbersIn(summary, /(\d+) of (\d+) expected facts delivered/)
   expect(found).toBe(demanded)
   expect(demanded).toBeLessThanOrEqual(facts.length)
   // Statuses of sessions depend on when they were read; all else is in the ledger.

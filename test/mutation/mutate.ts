@@ -16,7 +16,7 @@ const LEAST = 90
 
 const USAGE = `npm run mutate -- [--file NAME]
 
-  --file NAME  only files with NAME in their path; all of these by default:
+  --file NAME  only files with NAME in their path, all by default. The files:
                ${Object.keys(FILES).join(', ')}
 `
 

@@ -52,7 +52,7 @@ function valueOf(property: JsonObject): string {
   const { minimum, maximum, items } = property
   if (type === 'boolean') return '`true`, `false`'
   if (type === 'integer') return `${JSON.stringify(minimum)} to ${JSON.stringify(maximum)}`
-  if (type === 'array') return `list, ${isObject(items) ? valueOf(items) : ''}`
+  if (type === 'array') return `list of ${valueOf(isObject(items) ? items : {})}`.replace(/ text$/, ' texts')
   if (type === 'object') return 'object'
   return FORMATS[stringOf(property['format']) ?? ''] ?? 'text'
 }

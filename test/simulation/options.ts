@@ -36,15 +36,16 @@ npm run simulate -- --mutants [--seeds N] [--only NAME] [--write]
 
   --seeds N       number of seeds, 1000 by default
   --minutes M     run for this long instead
-  --seed S        the first seed, 1 by default; alone: only this seed, made short if it violates an invariant
-  --mode MODE     safety: faults until the end; liveness, the default: faults stop, then everything must settle
-  --threads T     number of threads; by default one for each processor
+  --seed S        the first seed, 1 by default. Alone: only this seed; if it violates an invariant, its faults are
+                  reduced to the fewest that still do
+  --mode MODE     safety: faults until the end. liveness (the default): the faults stop, then everything must become idle
+  --threads T     number of threads, by default one for each processor
   --journal FILE  records progress: the same command continues from there
-  --faults LIST   the faults, as a violation prints them, in place of those that the seed draws
+  --faults LIST   these faults, as a violation prints them, instead of those that the seed draws
   --replicas N    processes on one store, 2 or 3; 1 by default
-  --scenario NAME the scenario, in place of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
-  --exhaustive    each of these scenarios with a crash at each place, and with --pairs at this many pairs of places
-  --mutants       each planted bug, in a copy of the source; --write also writes their table
+  --scenario NAME this scenario, instead of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
+  --exhaustive    each of these scenarios with a crash at each place; with --pairs, also at this many pairs of places
+  --mutants       each planted bug, in a copy of the source; --write also writes the table of the planted bugs
   --only NAME     only scenarios or planted bugs with NAME in their names, or in the names of their test files
 `
 

@@ -20,16 +20,18 @@ export interface Options {
 export const USAGE = `npm run torture -- [--minutes M] [--kills N] [--seed S] [--rounds R] [--parallel P] [--built | --source]
                    [--store postgres --replicas N [--failover F]]
 
-  --minutes M   about so long: 3 by default; the last third goes to one life that is left alone
-  --kills N     instead: as many rounds as it takes for N times SIGKILL
-  --seed S      of the first round; each round has the next; any by default
-  --rounds R    instead: so many rounds, such as one that is to be repeated
-  --parallel P  rounds at the same time, 2 by default
-  --built       dist as it is, in place of a fresh build
-  --source      the source as it is
-  --store S     sqlite (default) or postgres: several processes on one PostgreSQL, which it starts; one round at a time
-  --replicas N  with --store postgres: so many processes, 3 by default
-  --failover F  instead, with --store postgres: measure F failovers, half of them by SIGKILL and half by SIGTERM
+  --minutes M   duration, 3 by default; in the last third, one process runs without faults
+  --kills N     instead of --minutes: rounds until SIGKILL was sent N times
+  --seed S      seed of the first round, random by default; each further round has the next number
+  --rounds R    instead of --minutes: this number of rounds. To repeat a round: --seed S --rounds 1
+  --parallel P  number of rounds at the same time, 2 by default
+  --built       run dist as it is, without a new build
+  --source      run the source, without a build
+  --store S     sqlite (default) or postgres: several processes on one PostgreSQL, which the command starts; one
+                round at a time
+  --replicas N  with --store postgres: number of processes, 3 by default
+  --failover F  with --store postgres, instead of --minutes: measure F failovers, half of them after SIGKILL and half
+                after SIGTERM
 `
 
 /** @throws {TypeError} on what is no option, or no number. */

@@ -162,7 +162,7 @@ async function verdicts(end: {
     },
     {
       ok: comparison.missing.length === 0,
-      text: `${comparison.expected.length - comparison.missing.length} of ${count(comparison.expected.length, 'fact')} expected by the service's ledger`,
+      text: `${comparison.expected.length - comparison.missing.length} of ${count(comparison.expected.length, 'expected fact')} delivered (session statuses are not compared)`,
     },
     { ok: comparison.underWay.length === 0, text: 'everything is idle' },
   ]

@@ -93,7 +93,7 @@ export function renderSummary(comparison: Comparison, took: number, paint: Paint
   const mark = (well: boolean): string => (well ? paint('green', '✓') : paint('red', '✗'))
   const lines = [
     `${mark(facts.delivered === facts.made)} ${facts.delivered} of ${count(facts.made, 'fact')} delivered`,
-    `${mark(missing.length === 0)} ${expected.length - missing.length} of ${count(expected.length, 'fact')} that the emulator expects; session statuses depend on timing`,
+    `${mark(missing.length === 0)} ${expected.length - missing.length} of ${count(expected.length, 'expected fact')} delivered (session statuses are not compared)`,
     `${mark(calls.answered === calls.asked)} ${calls.answered} of ${count(calls.asked, 'function call')} answered`,
     `${mark(underWay.length === 0)} ${underWay.length === 0 ? 'everything is idle' : `${underWay.length} still under way`}`,
     ...(repeated === 0 ? [] : [`${mark(true)} ${count(repeated, 'callback')} came more than once (same id)`]),
