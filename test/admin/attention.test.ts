@@ -52,6 +52,17 @@ test('a token that was rejected, has expired or expires soon', () => {
   expect(token('accepted', NOW + 8 * DAY)).toEqual([])
 })
 
+test('routes that are not known, one entry for those with the same cause', () => {
+  const missing = (operation: string, reason: string | null) =>
+    ({ operation, method: null, path: null, how: 'missing', reason }) as const
+  const unread = 'the document of the service was not read'
+  const routes = [missing('listTurns', unread), missing('sendMessage', unread), missing('answer', null)]
+  expect(needs({ routes }).map(({ what, advice }) => [what, advice])).toEqual([
+    ["the service's routes for listTurns, sendMessage are not known", unread],
+    ["the service's route for answer is not known", 'set it in service.routes'],
+  ])
+})
+
 test('a store that refuses writes, with the reason', () => {
   expect(needs({ store: { state: 'refusing', since: 7, reason: 'full' } })).toMatchObject([
     { tone: 'bad', what: 'the store refuses writes', since: 7, detail: 'full', advice: 'free disk space' },

@@ -4,9 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
 import { folderWith } from '../config/folder.ts'
+import { createSidecar } from '../../src/sidecar/sidecar.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { listen } from '../support/listen.ts'
+import { silentLog } from '../pictures/log.ts'
 import { keepingLog } from '../support/ports.ts'
 import { Rig } from '../support/rig.ts'
 import { cli, start } from './process.ts'
@@ -145,8 +147,26 @@ describe('check', () => {
     })
     await using rig = await Rig.open({ channels: ['poll'] })
     const { host } = new URL(rig.program?.admin ?? '')
-    const ours = await findings([`admin: { listen: "${host}" }`])
-    expect(ours.of('admin.listen')).toMatchObject({
+    const other = await findings([`admin: { listen: "${host}" }`])
+    expect(other.code).toBe(0)
+    expect(other.of('admin.listen')).toMatchObject({
+      state: 'warn',
+      message: `${host} is used by a running sidecar with another configuration`,
+    })
+  })
+
+  test('accepts a port of a sidecar that runs with this configuration', async () => {
+    const folder = await folderWith({
+      'sidecar.yaml': `service: { base_url: "${emulator.baseUrl}", token: ${emulator.token} }`,
+    })
+    const env = { SIDECAR_ADMIN__LISTEN: '127.0.0.1:0', SIDECAR_STORE__URL: `sqlite:${folder}/sidecar.db` }
+    const sidecar = await createSidecar({ config: `${folder}/sidecar.yaml`, env, log: silentLog })
+    await sidecar.start()
+    const { port = 0 } = sidecar.address.admin ?? {}
+    const host = `127.0.0.1:${port}`
+    const same = await findings([`admin: { listen: "${host}" }`])
+    await sidecar.stop()
+    expect(same.of('admin.listen')).toMatchObject({
       state: 'ok',
       message: `${host} is used by a running sidecar`,
     })

@@ -2,21 +2,30 @@ import { createServer } from 'node:net'
 import { request } from 'undici'
 import type { Config } from '../../sidecar/config/config.ts'
 import type { ListenAddress } from '../../sidecar/config/listen.ts'
-import { fail, ok, type Finding } from './finding.ts'
+import { fingerprint } from '../../sidecar/fingerprint.ts'
+import { fail, ok, warn, type Finding } from './finding.ts'
+import { readSpecs } from './specs.ts'
 
 /** Milliseconds to wait for a sidecar that may use a port. */
 const TIMEOUT = 2000
 
 /** Whether the ports of the listeners are free; a running sidecar may use them. */
-export async function checkPorts({ admin, webhooks }: Config): Promise<Finding[]> {
+export async function checkPorts(config: Config): Promise<Finding[]> {
+  const { admin, webhooks } = config
   const [adminFault, webhookFault, running] = await Promise.all([
     bind(admin.listen),
     webhooks.enabled ? bind(webhooks.listen) : null,
-    sidecarAt(admin.listen),
+    fingerprintAt(admin.listen),
   ])
+  const isOther = running !== null && (await isAnother(config, running))
   const finding = (key: string, { host, port }: ListenAddress, fault: string | null): Finding => {
     if (fault === null) return ok(key, `${host}:${port} is free`)
-    if (fault === 'EADDRINUSE' && running) return ok(key, `${host}:${port} is used by a running sidecar`)
+    if (fault === 'EADDRINUSE' && running !== null) {
+      const message = `${host}:${port} is used by a running sidecar`
+      if (!isOther) return ok(key, message)
+      const fix = `if that sidecar runs from this file, restart it; otherwise change ${key}`
+      return warn(key, `${message} with another configuration`, fix)
+    }
     return fail(
       key,
       `${host}:${port} ${REASONS[fault] ?? fault}`,
@@ -44,14 +53,21 @@ async function bind({ host, port }: ListenAddress): Promise<string | null> {
   })
 }
 
-/** Whether a sidecar answers there: its probe needs no token. */
-async function sidecarAt({ host, port }: ListenAddress): Promise<boolean> {
+async function isAnother(config: Config, running: string): Promise<boolean> {
+  const specs = await readSpecs(config)
+  // Modules that cannot be imported have a finding of their own.
+  return typeof specs !== 'string' && fingerprint(config, specs) !== running
+}
+
+/** The fingerprint of the configuration of the sidecar that listens there; null: no sidecar. Its metrics need no token. */
+async function fingerprintAt({ host, port }: ListenAddress): Promise<string | null> {
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
   const name = reachable.includes(':') ? `[${reachable}]` : reachable
   try {
     const answer = await request(`http://${name}:${port}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) })
-    return (await answer.body.text()).includes('session_sidecar_build_info')
+    const text = await answer.body.text()
+    return /^session_sidecar_configuration_info\{fingerprint="([^"]*)"/m.exec(text)?.[1] ?? null
   } catch {
-    return false
+    return null
   }
 }

@@ -1,11 +1,8 @@
 import { connect } from 'node:net'
 import type { Config, TargetConfig } from '../../sidecar/config/config.ts'
-import { messageOf } from '../../std/errors.ts'
-import { offerOwnPackage } from '../own-package.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
+import { readSpecs } from './specs.ts'
 
-/** Milliseconds to wait for modules. */
-const IMPORT = 10_000
 /** Milliseconds to wait for a connection. */
 const TIMEOUT = 3000
 
@@ -31,7 +28,8 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
     })),
     ...tools.map(({ name, target }, index) => ({ subject: `tool ${name}`, path: `tools[${index}]`, target })),
   ]
-  const modules = targets.some(({ target }) => target.kind === 'module') ? await readModules(config) : NOTHING
+  const usesModules = targets.some(({ target }) => target.kind === 'module')
+  const modules = usesModules ? await readSpecs(config) : { tools, warnings: [] }
   const fault = typeof modules === 'string' ? modules : null
   const findings = await Promise.all(
     targets
@@ -43,40 +41,12 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
       fail('modules', modules, 'correct it: until then, "session-sidecar run" does not start'),
       ...findings,
     ]
-  const own = modules.tools.filter((name) => !tools.some((tool) => tool.name === name))
+  const own = modules.tools.filter(({ name }) => !tools.some((tool) => tool.name === name))
   return [
     ...modules.warnings.map((warning) => warn('modules', warning, 'correct the type in the module')),
     ...findings,
-    ...own.map((name) => ok(`tool ${name}`, 'is in a module')),
+    ...own.map(({ name }) => ok(`tool ${name}`, 'is in a module')),
   ]
-}
-
-interface Modules {
-  /** Names of all tools, including those of modules. */
-  tools: readonly string[]
-  warnings: readonly string[]
-}
-
-const NOTHING: Modules = { tools: [], warnings: [] }
-
-/** The content of the modules, or the reason why they cannot be used, as `run` reports it. */
-async function readModules(config: Config): Promise<Modules | string> {
-  offerOwnPackage()
-  const { loadSpecs } = await import('../../sidecar/specs.ts')
-  const { promise: late, resolve } = Promise.withResolvers<string>()
-  const limit = setTimeout(() => resolve(`are not imported within ${IMPORT / 1000} s`), IMPORT)
-  const own = { events: [], handle: () => undefined, tools: [] }
-  try {
-    const loaded = loadSpecs(config, own).then(({ tools, warnings }) => ({
-      tools: tools.map(({ name }) => name),
-      warnings,
-    }))
-    return await Promise.race([loaded, late])
-  } catch (error) {
-    return messageOf(error)
-  } finally {
-    clearTimeout(limit)
-  }
 }
 
 async function targetFinding(subject: string, path: string, target: TargetConfig): Promise<Finding> {

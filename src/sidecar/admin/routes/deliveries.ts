@@ -121,7 +121,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         problems: [404],
       },
       async ({ body: { status, handler, since, dry_run: dryRun } }) => {
-        if (handler !== undefined) await requireHandler(actions, handler)
+        if (handler !== undefined) await requireHandler(store, actions, handler)
         const { count } = await actions.retryDeliveries({
           status,
           dryRun,

@@ -83,7 +83,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
         },
         async ({ params }) => {
           const name = params['name'] ?? ''
-          await requireHandler(actions, name)
+          await requireHandler(store, actions, name)
           if (change === 'pause') await actions.pauseHandler(name)
           else await actions.resumeHandler(name)
           return { handler: name, paused: change === 'pause' }
@@ -111,7 +111,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       },
       async ({ params, body: { type, data } }) => {
         const handler = params['name'] ?? ''
-        await requireHandler(actions, handler)
+        await requireHandler(store, actions, handler)
         const test = await actions.testHandler(handler, { type, data: isObject(data) ? data : {} })
         return { handler, ...test }
       },
@@ -132,7 +132,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
         problems: [404],
       },
       async ({ body: { handler, from } }) => {
-        await requireHandler(actions, handler)
+        await requireHandler(store, actions, handler)
         const { count } = await actions.replay({
           handler,
           from: /^\d{1,40}$/.test(String(from)) ? { seq: String(from) } : { at: timeOf('from', from) },
@@ -162,9 +162,18 @@ export async function backlogs(
 }
 
 /** @throws {Problem} naming the handler that was most likely meant. */
-export async function requireHandler(actions: AdminActions, name: string): Promise<void> {
-  const names = (await actions.handlers()).map((report) => report.name)
-  if (!names.includes(name)) {
-    throw new Problem('not_found', `no handler has that name.${guess(name, names)}`)
-  }
+export async function requireHandler(
+  store: Pick<StoreReader, 'counts'>,
+  actions: Pick<AdminActions, 'handlers'>,
+  name: string,
+): Promise<void> {
+  const known = await backlogs(store, actions)
+  const found = known.find((handler) => handler.name === name)
+  if (found?.state === 'removed')
+    throw new Problem(
+      'not_found',
+      `handler ${name} is not configured. Give a handler this name again: then its deliveries are sent`,
+    )
+  const names = known.filter(({ state }) => state !== 'removed').map((handler) => handler.name)
+  if (found === undefined) throw new Problem('not_found', `no handler has that name.${guess(name, names)}`)
 }

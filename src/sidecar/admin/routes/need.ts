@@ -82,7 +82,8 @@ export function needsOf(seen: Seen): Need[] {
 
 function tokenNeeds({ status: { token }, now }: Seen): Need[] {
   const need = { id: 'token', since: null, page: OVERVIEW }
-  const advice = 'create a new one and put it into service.token_file'
+  const advice =
+    'create a new one and put it into service.token_file, or into service.token and restart the sidecar'
   if (token.state === 'rejected') {
     const detail = 'no request is sent to the service'
     return [{ ...need, tone: 'bad', what: 'the service rejects the token', detail, advice }]
@@ -238,18 +239,17 @@ function slotNeeds({ status: { slots } }: Seen): Need[] {
   return [{ id: 'slots', tone: 'warn', what, since: null, detail: null, advice, page: '#/sessions' }]
 }
 
+/** The document of the service cannot be read: no route is known, for one reason, which is one problem. */
 function routeNeeds({ status: { routes } }: Seen): Need[] {
-  return routes
-    .filter(({ how }) => how === 'missing')
-    .map(({ operation, reason }) => ({
-      id: `route ${operation}`,
-      tone: 'warn',
-      what: `the service's route for ${operation} is not known`,
-      since: null,
-      detail: null,
-      advice: reason ?? 'set it in service.routes',
-      page: OVERVIEW,
-    }))
+  const missing = Object.groupBy(
+    routes.filter(({ how }) => how === 'missing'),
+    ({ reason }) => reason ?? 'set it in service.routes',
+  )
+  return Object.entries(missing).map(([advice, same = []]) => {
+    const names = same.map(({ operation }) => operation).join(', ')
+    const what = `the service's ${same.length === 1 ? 'route' : 'routes'} for ${names} ${same.length === 1 ? 'is' : 'are'} not known`
+    return { id: `routes ${names}`, tone: 'warn', what, since: null, detail: null, advice, page: OVERVIEW }
+  })
 }
 
 function functionNeeds({ status: { needs_action: functions } }: Seen): Need[] {
