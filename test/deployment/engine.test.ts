@@ -160,7 +160,7 @@ describe.skipIf(!hasEngine)('on a Docker engine', { timeout: STEP }, () => {
     await project.settled(1)
     const logs = await project.compose('logs', '--no-color', 'sidecar')
     const leader = Number(/^sidecar-(\d) .*stream: connected/m.exec(logs)?.[1])
-    expect(leader, logs).toBeGreaterThan(0)
+    expect(leader).toBeGreaterThan(0)
     await project.kill('sidecar', leader)
     await project.createSession()
     const output = await project.settled(2)
