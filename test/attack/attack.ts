@@ -6,7 +6,8 @@ import { DOORS } from './doors.ts'
 const USAGE = `npm run attack -- [--door NAME] [--count N] [--seed S]
 
   --door NAME  one entry point, all by default: ${Object.keys(DOORS).join(', ')}
-  --count N    number of inputs at each entry point; by default as many as take some minutes, at most a million
+  --count N    number of inputs at each entry point; by default up to a million (all entry points together
+               take some minutes)
   --seed S     repeats a run; random by default
 `
 

@@ -21,6 +21,7 @@ export interface Options {
 }
 
 export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--profile] [--scale PART] [--facts N]
+                 [--setting NAME=VALUE]...
 
   --only NAME    only the rows whose name begins with NAME (repeatable): burst, memory, webhooks, emulator, ...
   --runs N       number of runs, ${RUNS} by default

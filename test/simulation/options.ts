@@ -30,20 +30,25 @@ export interface Options {
 }
 
 export const USAGE = `npm run simulate -- [--seeds N | --minutes M] [--seed S] [--mode safety|liveness] [--threads T] [--journal FILE]
-npm run simulate -- --seed S [--mode safety|liveness] [--faults LIST]
+                    [--replicas N]
+npm run simulate -- --seed S [--mode safety|liveness] [--faults LIST] [--replicas N]
+npm run simulate -- --scenario NAME [--mode safety|liveness] [--faults LIST]
 npm run simulate -- --exhaustive [--pairs N|all] [--only NAME]
 npm run simulate -- --mutants [--seeds N] [--only NAME] [--write]
 
   --seeds N       number of seeds, 1000 by default
   --minutes M     run for this long instead
   --seed S        the first seed, 1 by default. Alone: only this seed; if it violates an invariant, its faults are
-                  reduced to the fewest that still do
+                  reduced to the fewest that still violate it
   --mode MODE     safety: faults until the end. liveness (the default): the faults stop, then everything must become idle
   --threads T     number of threads, by default one for each processor
   --journal FILE  records progress: the same command continues from there
   --faults LIST   these faults, as a violation prints them, instead of those that the seed draws
   --replicas N    processes on one store, 2 or 3; 1 by default
-  --scenario NAME this scenario, instead of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
+  --scenario NAME this scenario, instead of the one that the seed draws:
+${Object.keys(FIXED)
+  .map((name) => `                    '${name}'`)
+  .join('\n')}
   --exhaustive    each of these scenarios with a crash at each place; with --pairs, also at this many pairs of places
   --mutants       each planted bug, in a copy of the source; --write also writes the table of the planted bugs
   --only NAME     only scenarios or planted bugs with NAME in their names, or in the names of their test files
