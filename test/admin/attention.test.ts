@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, test } from 'vitest'
 import { needsOf, type Need, type Seen } from '../../src/sidecar/admin/routes/need.ts'
 import type { StatusReport } from '../../src/sidecar/admin/routes/status.ts'
 import type { DeliveryRecord } from '../../src/core/delivery.ts'
-import { acknowledgeFirst, actionRaw, readingOf, sessionRaw, turnFact, turnRaw } from './seed.ts'
+import { acknowledgeFirst, actionRaw, frameFact, readingOf, sessionRaw, turnFact, turnRaw } from './seed.ts'
 import { dataOf, startAdmin, STATUS, type Running } from './running.ts'
 
 const DAY = 86_400_000
@@ -28,7 +28,7 @@ function needs(status: Partial<StatusReport>, seen: Partial<Seen> = {}): Need[] 
     status: { ...QUIET, ...status },
     handlers: [],
     actions: [],
-    pending: [],
+    stuck: [],
     more: false,
     now: NOW,
     ...seen,
@@ -156,8 +156,8 @@ test('the last session slot', () => {
 })
 
 describe('a handler', () => {
-  const one = (change: object, pending: readonly object[] = []) =>
-    needs({}, { handlers: [{ ...HANDLER, ...change }], pending: pending as DeliveryRecord[] })
+  const one = (change: object, stuck: readonly object[] = []) =>
+    needs({}, { handlers: [{ ...HANDLER, ...change }], stuck: stuck as DeliveryRecord[] })
 
   it('that is unreachable comes before its dead letters, and both before what only waits', () => {
     const down = { state: 'down', since: 5, lastError: 'ECONNREFUSED', pending: 1, dead: 2 }
@@ -187,7 +187,6 @@ describe('a handler', () => {
   it('that answers and does not accept, with its last answer', () => {
     const failed = (attempt: object) =>
       one({}, [
-        { id: 'dlv_9_1', handler: 'app', attempts: [] },
         {
           id: 'dlv_1_1',
           handler: 'app',
@@ -264,5 +263,17 @@ describe('GET /api/attention', () => {
     expect(data.map(({ what }) => what)).toContain("the service's route for sendMessage is not known")
     const tones = data.map(({ tone }) => tone)
     expect(tones).toEqual(tones.toSorted())
+  })
+
+  it('finds the oldest fact that a handler does not accept behind a backlog', async () => {
+    running = await startAdmin({
+      async seed(store) {
+        await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
+        const facts = Array.from({ length: 150 }, (_, at) => frameFact(String(at + 1), 's-a'))
+        await acknowledgeFirst(store, await store.log.commit({ facts }), 'app', 'retry')
+      },
+    })
+    const data = dataOf(await running.get('/api/attention'))
+    expect(data.map(({ id }) => id)).toContain('refuses app')
   })
 })

@@ -181,14 +181,21 @@ export async function acknowledgeFirst(
   store: Store,
   committed: Committed,
   handler: string,
-  result: 'delivered' | 'dead',
+  result: 'delivered' | 'dead' | 'retry',
 ): Promise<void> {
   const grown = committed.lanes.find(({ lane }) => lane.handler === handler)
   const [delivery] = grown?.deliveries ?? []
   if (grown === undefined || delivery === undefined) throw new Error('nothing is pending')
-  const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
+  const outcome = result === 'delivered' ? { status: 200 } : { error: 'refused' }
   const attempt = { at: clock.now(), ms: 3, ...outcome }
-  const ack = { lane: grown.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, after: null }
+  const ack = {
+    lane: grown.lane,
+    pos: delivery.fact.pos,
+    result,
+    attempts: 1,
+    attempt,
+    after: result === 'retry' ? 5000 : null,
+  }
   await store.log.commit({ acks: () => [ack] })
 }
 

@@ -418,11 +418,13 @@ class Steps {
     const order = this.#one(['asc', 'desc'] as const)
     const status = this.#one(['pending', 'delivered', 'dead'] as const)
     const word = this.#one(['idle', 'deleted'])
+    const handler = this.#one(HANDLERS)
     const seq = String(this.#below(this.#seq + 1))
     const held = this.#held
     return this.#one<Step>([
       ['facts', ({ store: { read } }) => read.facts({ limit, order, ...one })],
       ['facts of a type', ({ store: { read } }) => read.facts({ limit, order, type: 'agent.text' })],
+      ['stuck', ({ store: { read } }) => read.stuck(handler)],
       ['deliveries', ({ store: { read } }) => read.deliveries({ limit, status, ...one })],
       ['sessions', ({ store: { read } }) => read.sessions({ limit, text: 'titl' })],
       ['sessions with a status', ({ store: { read } }) => read.sessions({ limit, status: word })],

@@ -110,6 +110,24 @@ describe('the outcome of an attempt', () => {
     ])
   })
 
+  it('that failed is found behind a backlog, until the delivery has ended', async () => {
+    const { store } = await openStore()
+    expect(await store.read.stuck('app')).toBeNull()
+    const { lanes } = await store.log.commit({
+      facts: Array.from({ length: 300 }, (_, seq) => frameFact(seq + 1, `ses_${seq % 3}`)),
+    })
+    const [, grown] = lanes
+    const [first] = grown?.deliveries ?? []
+    if (grown === undefined || first === undefined) throw new Error('no lane')
+    expect(await store.read.stuck('app')).toBeNull()
+    const failed = { at: 3, status: 401, error: 'refused', ms: 4 }
+    await acknowledge(store, () => [{ ...ack(grown.lane, first, 'retry'), after: 77, attempt: failed }])
+    expect(await store.read.stuck('app')).toMatchObject({ factId: first.fact.id, attempts: [failed] })
+    expect(await store.read.stuck('other')).toBeNull()
+    await acknowledge(store, () => [ack(grown.lane, first, 'delivered')])
+    expect(await store.read.stuck('app')).toBeNull()
+  })
+
   it('counts once when it is written twice', async () => {
     const { store } = await openStore()
     const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })

@@ -8,7 +8,7 @@ import { route, type Route } from '../route.ts'
 import { backlogs } from './handlers.ts'
 import type { StatusReport } from './status.ts'
 
-/** Entries that are read: the oldest open actions, and the newest pending deliveries. */
+/** The oldest open actions are read. */
 const SOME = 100
 
 const NeedEntry = component(
@@ -51,9 +51,8 @@ export function attentionRoute(
         backlogs(store, actions),
         store.openActions({ limit: SOME }),
       ])
-      // With nothing pending, the search for 100 deliveries would read the whole log.
-      const isBehind = handlers.some(({ state, pending }) => state === 'up' && pending > 0)
-      const pending = isBehind ? await store.deliveries({ status: 'pending', limit: SOME }) : { rows: [] }
+      const behind = handlers.filter(({ state, pending }) => state === 'up' && pending > 0)
+      const stuck = await Promise.all(behind.map(({ name }) => store.stuck(name)))
       const tools = new Set(actions.tools().map(({ name }) => name))
       const waiting = open.rows.map(({ action, openedAt, session }): WaitingAction => ({
         type: action.type,
@@ -68,7 +67,7 @@ export function attentionRoute(
         handlers,
         actions: waiting,
         more: open.more,
-        pending: pending.rows,
+        stuck: stuck.filter((delivery) => delivery !== null),
         now: now(),
       }
       return { object: 'list', data: needsOf(seen) }

@@ -27,8 +27,8 @@ export interface Seen {
   actions: readonly WaitingAction[]
   /** Whether there are more open actions. */
   more: boolean
-  /** Some of the pending deliveries. */
-  pending: readonly DeliveryRecord[]
+  /** A delivery of each handler whose last attempt failed, if there is one. */
+  stuck: readonly DeliveryRecord[]
   /** Our wall clock, milliseconds. */
   now: number
 }
@@ -206,8 +206,8 @@ function deadNeeds({ name, state, dead }: HandlerBacklog): Need[] {
 }
 
 /** A handler that answers, but does not accept; the reason is in an attempt of a pending delivery. */
-function refusalNeeds({ name, state }: HandlerBacklog, { pending }: Seen): Need[] {
-  const failed = pending.find(({ handler, attempts }) => handler === name && attempts.length > 0)
+function refusalNeeds({ name, state }: HandlerBacklog, { stuck }: Seen): Need[] {
+  const failed = stuck.find(({ handler }) => handler === name)
   const last = failed?.attempts.at(-1)
   if (state !== 'up' || failed === undefined || last === undefined) return []
   // A replay keeps the earlier attempts: the last one may be the success.

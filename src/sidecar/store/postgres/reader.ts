@@ -5,7 +5,7 @@ import { DELETED, type OpenFunction, type StoreReader } from '../../../core/stor
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { CALL, callOf, type CallRow } from '../sqlite/calls.ts'
-import { deliveryOf, STATUSES, type DeliveryRow } from '../sqlite/deliveries.ts'
+import { deliveryOf, STATUSES, stuckOf, type DeliveryRow } from '../sqlite/deliveries.ts'
 import { createListing, list, mapListed, NOTHING } from '../sqlite/listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import { SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
@@ -23,6 +23,7 @@ const selectFrom = (
 const DELIVERY = selectFrom('sidecar.deliveries')
 const ROW = selectFrom('sidecar.delivery_rows')
 const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM sidecar.fresh_deliveries)`)
+const STUCK = `${ROW} WHERE (d.fact_pos, d.handler) = ${stuckOf('sidecar.').replace('?', '$1')}`
 const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
 const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
@@ -136,7 +137,10 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
   }
 }
 
-function createDeliveries(queries: Queries, lanes: Lanes): Pick<StoreReader, 'deliveries' | 'delivery'> {
+function createDeliveries(
+  queries: Queries,
+  lanes: Lanes,
+): Pick<StoreReader, 'deliveries' | 'delivery' | 'stuck'> {
   const find = async (id: string): Promise<DeliveryRow | null> => {
     const key = parseDeliveryId(id)
     if (key === null) return null
@@ -176,6 +180,10 @@ function createDeliveries(queries: Queries, lanes: Lanes): Pick<StoreReader, 'de
     },
     async delivery(id) {
       const row = await find(id)
+      return row === null ? null : deliveryOf(row)
+    },
+    async stuck(handler) {
+      const row = await first<DeliveryRow>(queries, STUCK, [handler])
       return row === null ? null : deliveryOf(row)
     },
   }

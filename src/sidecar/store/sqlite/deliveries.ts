@@ -32,15 +32,26 @@ const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status
 /** Deliveries with a row. The table gives them in order; from the view, SQLite would sort everything that it finds. */
 const ROW = DELIVERY.replace('FROM deliveries', 'FROM delivery_rows')
 
+/**
+ * The first delivery of the lane with the latest retry, for a handler. A handler that refuses everything may have a million
+ * pending deliveries: only lanes that wait for a retry are searched.
+ */
+export const stuckOf = (tables: string): string => `(SELECT p.fact_pos, p.handler FROM ${tables}handlers n
+    JOIN ${tables}lanes w ON w.handler = n.number JOIN ${tables}delivery_rows p ON p.lane = w.id
+  WHERE n.name = ? AND w.pending > 0 AND w.due_at > 0 AND p.status = 0 AND p.log <> ''
+    AND p.fact_pos = (SELECT min(q.fact_pos) FROM ${tables}delivery_rows q WHERE q.lane = w.id AND q.status = 0)
+  ORDER BY w.due_at DESC, p.fact_pos LIMIT 1)`
+
 /** Deliveries with their states, for people, the newest facts first. */
 export function createDeliveries(
   db: Sqlite,
   lanes: Lanes,
   clock: Clock,
-): Pick<StoreReader, 'deliveries' | 'delivery'> {
+): Pick<StoreReader, 'deliveries' | 'delivery' | 'stuck'> {
   const byKey = db.prepare<[number, number], DeliveryRow>(
     `${DELIVERY} WHERE d.fact_pos = ? AND d.handler = ?`,
   )
+  const stuck = db.prepare<[string], DeliveryRow>(`${ROW} WHERE (d.fact_pos, d.handler) = ${stuckOf('')}`)
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
   const ends = db.prepare<[], { low: number | null; high: number | null }>(
     'SELECT (SELECT min(pos) FROM facts) AS low, (SELECT max(pos) FROM facts) AS high',
@@ -89,6 +100,10 @@ export function createDeliveries(
     },
     async delivery(id) {
       const row = delivery(id)
+      return row === undefined ? null : deliveryOf(row)
+    },
+    async stuck(handler) {
+      const row = stuck.get(handler)
       return row === undefined ? null : deliveryOf(row)
     },
   }
