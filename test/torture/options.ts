@@ -20,7 +20,7 @@ export interface Options {
 export const USAGE = `npm run torture -- [--minutes M] [--kills N] [--seed S] [--rounds R] [--parallel P] [--built | --source]
                    [--store postgres --replicas N [--failover F]]
 
-  --minutes M   duration, 3 by default; in the last third, one process runs without faults
+  --minutes M   duration, 3 by default; with sqlite, one process runs without faults in the last third
   --kills N     instead of --minutes: rounds until SIGKILL was sent N times
   --seed S      seed of the first round, random by default; each further round has the next number
   --rounds R    instead of --minutes: this number of rounds. To repeat a round: --seed S --rounds 1
