@@ -103,8 +103,9 @@ describe('guessing the token', () => {
     withAdmin({ token: () => 'secret' }, async ({ base }) => {
       const path = '/console/login'
       const begun = performance.now()
-      const replies: Reply[] = []
-      for (let tried = 0; tried < 400; tried++) replies.push(await guessAt(base, path, `guess-${tried}`))
+      // One by one they took 14 s on a busy machine: that is no flood.
+      const guesses = Array.from({ length: 400 }, (_, tried) => guessAt(base, path, `guess-${tried}`))
+      const replies = await Promise.all(guesses)
       const seconds = (performance.now() - begun) / 1000
       const compared = replies.filter(isCompared).length
       expect(compared).toBeGreaterThanOrEqual(50)

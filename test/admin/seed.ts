@@ -18,8 +18,12 @@ export function memoryLog(): Log & { lines: { level: string; details: object; me
   return { ...log, child: () => ({ ...log, child: () => memoryLog() }) }
 }
 
-export function openStore(path = ':memory:', onCommit?: (seconds: number) => void): Store {
-  return openSqliteStore({ path, clock, log: memoryLog(), ...(onCommit === undefined ? {} : { onCommit }) })
+export function openStore(
+  path = ':memory:',
+  onCommit?: (seconds: number) => void,
+  given: Clock = clock,
+): Store {
+  return openSqliteStore({ path, clock: given, log: memoryLog(), ...(onCommit === undefined ? {} : { onCommit }) })
 }
 
 export function sessionRaw(id: string, fields: JsonObject = {}): JsonObject {

@@ -66,8 +66,8 @@ export const FACE: readonly Mutant[] = [
     { file: NUMBERS, only: 'counts the tools of modules' },
     'the check does not name the tools of modules',
     'cli/check/reach.ts',
-    "...own.map((name) => ok(`tool ${name}`, 'is in a module')),",
-    "...own.slice(0, 0).map((name) => ok(name, 'is in a module')),",
+    "...own.map(({ name }) => ok(`tool ${name}`, 'is in a module')),",
+    "...own.slice(0, 0).map(({ name }) => ok(name, 'is in a module')),",
   ),
   tested(
     { file: 'cli/dev.test.ts', only: 'plays the tour, shows it' },
