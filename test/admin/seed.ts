@@ -23,7 +23,12 @@ export function openStore(
   onCommit?: (seconds: number) => void,
   given: Clock = clock,
 ): Store {
-  return openSqliteStore({ path, clock: given, log: memoryLog(), ...(onCommit === undefined ? {} : { onCommit }) })
+  return openSqliteStore({
+    path,
+    clock: given,
+    log: memoryLog(),
+    ...(onCommit === undefined ? {} : { onCommit }),
+  })
 }
 
 export function sessionRaw(id: string, fields: JsonObject = {}): JsonObject {
