@@ -13,6 +13,8 @@ export interface TourOptions {
   report?: (line: string) => void
   /** Interval of the checks for actions to resolve. */
   lookEveryMs?: number
+  /** Awaited before a person answers: an app may have to learn of the action first. */
+  beforeAnswer?: (callId: string) => Promise<void>
 }
 
 /** How much work a tour starts. A caller that counts it knows when everything has come. */
@@ -73,6 +75,7 @@ async function playSession(
       entry.type,
       options.lookEveryMs ?? 200,
     )
+    await options.beforeAnswer?.(callId)
     await pause(readDuration(entry.after ?? '0s') ?? 0)
     const verdict = entry.type === 'approval' ? { approved: entry.approved } : { answer: entry.answer }
     await client.call('POST', `/_emulator/actions/${callId}`, verdict)

@@ -195,6 +195,32 @@ mcp_servers:
 })
 
 describe.each(PROFILES)('the tour, profile %s', (profile) => {
+  it('answers for a person only when the caller is ready', async () => {
+    const bench = await open(profile, { scenario: TOUR })
+    const { promise: ready, resolve } = Promise.withResolvers<void>()
+    const asked: string[] = []
+    const playing = playTour({
+      baseUrl: bench.emulator.baseUrl,
+      token: bench.emulator.token,
+      scenario: {
+        name: 'one',
+        sessions: [
+          { title: 'A', messages: ['ask Which colour?'], resolve: [{ type: 'question', answer: 'blue' }] },
+        ],
+      },
+      lookEveryMs: 20,
+      beforeAnswer(callId) {
+        asked.push(callId)
+        return ready
+      },
+    })
+    await until(() => (asked.length > 0 ? true : undefined))
+    expect(bench.emulator.ledger().actions).toMatchObject([{ call_id: asked[0], resolved_at: null }])
+    resolve()
+    await playing
+    expect(bench.emulator.ledger().actions[0]?.resolved_at).not.toBeNull()
+  })
+
   it('plays every session over the public interface and counts what is to come of it', async () => {
     const bench = await open(profile, { scenario: TOUR })
     const lines: string[] = []

@@ -55,6 +55,17 @@ export async function settled(
   }
 }
 
+/**
+ * Waits until the app got the action. On a busy machine the sidecar first read a session after 1.2 s, when the person had
+ * answered: no fact reports such an action, and the demonstration missed it.
+ */
+export async function shown(received: ReadonlyMap<string, Received>, callId: string): Promise<void> {
+  const deadline = performance.now() + PATIENCE
+  const isIt = ({ event: { type, data } }: Received): boolean =>
+    type === 'action.required' && idIn(data, 'action', 'call_id') === callId
+  while (!received.values().some(isIt) && performance.now() < deadline) await sleep(LOOK_INTERVAL)
+}
+
 export function compare(
   ledger: Pick<LedgerView, 'events' | 'sessions' | 'turns' | 'actions' | 'answers'>,
   received: ReadonlyMap<string, Received>,

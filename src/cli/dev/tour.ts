@@ -4,7 +4,7 @@ import { OperatorError } from '../../std/errors.ts'
 import type { Context } from '../context.ts'
 import { Accepted } from './accepted.ts'
 import { configOfExample, startExampleApp } from './app.ts'
-import { isComplete, settled } from './compare.ts'
+import { isComplete, settled, shown } from './compare.ts'
 import { consoleOf, devConfig, temporaryFolder } from './config.ts'
 import { observer, titlesOf } from './observe.ts'
 import { startService, startSidecar, TOKEN } from './parts.ts'
@@ -47,7 +47,12 @@ export async function tour(context: Context, options: TourOptions): Promise<numb
   const admin = consoleOf(sidecar)
   show.started({ service: baseUrl, admin: admin.url, app: app.url, token: TOKEN })
 
-  await playTour({ baseUrl, token: TOKEN, scenario })
+  await playTour({
+    baseUrl,
+    token: TOKEN,
+    scenario,
+    beforeAnswer: (callId) => shown(app.received, callId),
+  })
   const comparison = await settled(baseUrl, app.received, tally)
   show.ended(comparison, Date.now() - start)
   if (once) return isComplete(comparison) ? 0 : 1
