@@ -50,13 +50,23 @@ export async function check(
  * configuration.
  */
 async function lookAround(config: Config, file: string): Promise<Promise<Finding[]>[]> {
-  const [{ checkService }, { checkPorts }, { checkTargets }, { checkStore }] = await Promise.all([
-    import('./check/service.ts'),
-    import('./check/ports.ts'),
-    import('./check/reach.ts'),
-    import('./check/store.ts'),
-  ])
-  const looks = [checkService(config), checkPorts(config), checkTargets(config), checkStore(config, file)]
+  const [{ checkService }, { checkPorts }, { checkTargets }, { checkStore }, { readSpecs }] =
+    await Promise.all([
+      import('./check/service.ts'),
+      import('./check/ports.ts'),
+      import('./check/reach.ts'),
+      import('./check/store.ts'),
+      import('./check/specs.ts'),
+    ])
+  let read: ReturnType<typeof readSpecs> | null = null
+  // Modules are imported only where a check needs them, and once.
+  const specs = (): ReturnType<typeof readSpecs> => (read ??= readSpecs(config))
+  const looks = [
+    checkService(config),
+    checkPorts(config, specs),
+    checkTargets(config, specs),
+    checkStore(config, file),
+  ]
   // A failed check is reported when it is printed.
   for (const look of looks) look.catch(() => undefined)
   return looks

@@ -56,8 +56,11 @@ export interface StoreReader {
     since?: number | undefined
   }): Promise<Listed<DeliveryRecord>>
   delivery(id: string): Promise<DeliveryRecord | null>
-  /** A delivery of this handler that waits for a retry and holds up its lane: the one that is retried last. */
-  stuck(handler: string): Promise<DeliveryRecord | null>
+  /**
+   * Some of the pending deliveries that were tried, each the first of its lane, those with the latest retry first. At most a
+   * hundred lanes are searched.
+   */
+  stuck(handler: string): Promise<DeliveryRecord[]>
   /** Turns that are not settled, the oldest first. */
   openTurns(query: { after?: string | undefined; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */

@@ -52,14 +52,29 @@ test('a token that was rejected, has expired or expires soon', () => {
   expect(token('accepted', NOW + 8 * DAY)).toEqual([])
 })
 
-test('routes that are not known, one entry for those with the same cause', () => {
-  const missing = (operation: string, reason: string | null) =>
-    ({ operation, method: null, path: null, how: 'missing', reason }) as const
-  const unread = 'the document of the service was not read'
-  const routes = [missing('listTurns', unread), missing('sendMessage', unread), missing('answer', null)]
-  expect(needs({ routes }).map(({ what, advice }) => [what, advice])).toEqual([
-    ["the service's routes for listTurns, sendMessage are not known", unread],
-    ["the service's route for answer is not known", 'set it in service.routes'],
+test('routes that are not known, in one entry, which keeps its id when one of them is found', () => {
+  const missing = (operation: string, key: string | null) => ({
+    operation,
+    method: null,
+    path: null,
+    how: 'missing' as const,
+    reason: key && `the service's document has no ${operation}; set service.routes.${key}`,
+  })
+  const [turn, send, answer] = [
+    missing('readTurn', 'turn_path'),
+    missing('sendMessage', 'message_path'),
+    missing('answer', null),
+  ] as const
+  expect(needs({ routes: [turn, send, answer] })).toMatchObject([
+    {
+      id: 'routes',
+      what: "the service's routes for readTurn, sendMessage, answer are not known",
+      detail: turn.reason,
+      advice: '"session-sidecar status --verbose" shows the key of each in service.routes',
+    },
+  ])
+  expect(needs({ routes: [send] })).toMatchObject([
+    { id: 'routes', what: "the service's route for sendMessage is not known", advice: send.reason },
   ])
 })
 
@@ -265,7 +280,7 @@ describe('GET /api/attention', () => {
     expect(tones).toEqual(tones.toSorted())
   })
 
-  it('finds the oldest fact that a handler does not accept behind a backlog', async () => {
+  it('finds a fact that a handler does not accept behind a backlog', async () => {
     running = await startAdmin({
       async seed(store) {
         await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])

@@ -33,8 +33,8 @@ export function startMetering(options: Partial<MetricsOptions> = {}): Metering {
     })
   const metrics = make(options)
   // On a busy machine a count took 20 ms, and the store used it for the next scrapes.
-  const still = { ...clock, steady: () => steady }
-  const store = openStore(':memory:', (seconds) => metrics.observer.commit(seconds), still)
+  const frozen = { ...clock, steady: () => steady }
+  const store = openStore(':memory:', (seconds) => metrics.observer.commit(seconds), frozen)
   const scrape = async (from = metrics) => readExposition((await from.scrape()).body)
   return {
     store,

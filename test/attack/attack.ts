@@ -6,8 +6,8 @@ import { DOORS } from './doors.ts'
 const USAGE = `npm run attack -- [--door NAME] [--count N] [--seed S]
 
   --door NAME  one entry point, all by default: ${Object.keys(DOORS).join(', ')}
-  --count N    number of inputs at each entry point (costs: KiB of each input); by default up to a million (all
-               entry points together take some minutes)
+  --count N    number of inputs at each entry point; by default up to a million, so that all entry points
+               together take some minutes. For costs: the size of each input in KiB
   --seed S     repeats a run; random by default
 `
 

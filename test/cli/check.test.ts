@@ -151,7 +151,7 @@ describe('check', () => {
     expect(other.code).toBe(0)
     expect(other.of('admin.listen')).toMatchObject({
       state: 'warn',
-      message: `${host} is used by a running sidecar with another configuration`,
+      message: `${host} is used by a running sidecar with other handlers, tools or settings than this file`,
     })
   })
 
@@ -164,8 +164,7 @@ describe('check', () => {
     await sidecar.start()
     const { port = 0 } = sidecar.address.admin ?? {}
     const host = `127.0.0.1:${port}`
-    const same = await findings([`admin: { listen: "${host}" }`])
-    await sidecar.stop()
+    const same = await findings([`admin: { listen: "${host}" }`]).finally(() => sidecar.stop())
     expect(same.of('admin.listen')).toMatchObject({
       state: 'ok',
       message: `${host} is used by a running sidecar`,

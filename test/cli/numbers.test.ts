@@ -105,9 +105,7 @@ test('deliveries of a handler that was renamed are shown with the fix, and sent 
   expect((await ask('handlers')).out).toMatch(/^other +up +0 +0 [^]*^app +removed +3 +0 /m)
   const [first] = await rows('deliveries', '--status', 'pending')
   expect((await ask('deliveries', 'show', String(first?.['id']))).out).toMatch(/^next {6}no such handler$/m)
-  expect((await ask('handlers', 'resume', 'app')).err).toContain(
-    'handler app is not configured. Give a handler',
-  )
+  expect((await ask('handlers', 'resume', 'app')).err).toContain('handler app is not configured. First give')
   const waited = await ask('deliveries', 'retry', '--dead', '--wait')
   expect(waited).toMatchObject({ code: 0, err: '' })
 

@@ -395,9 +395,12 @@ class Steps {
       ['pause', (side) => side.store.settings.pauseHandler(handler, ms > 100 ? 'why\0' : null)],
       [
         'order',
-        (side) => {
+        async (side) => {
           side.ordered = !side.ordered
-          return side.store.settings.registerHandlers(side.handlers())
+          // Handlers are registered at a start: no lane is held then.
+          for (const lane of side.lanes.values()) await side.store.lanes.release(lane)
+          side.lanes.clear()
+          return await side.store.settings.registerHandlers(side.handlers())
         },
       ],
       [
@@ -418,13 +421,11 @@ class Steps {
     const order = this.#one(['asc', 'desc'] as const)
     const status = this.#one(['pending', 'delivered', 'dead'] as const)
     const word = this.#one(['idle', 'deleted'])
-    const handler = this.#one(HANDLERS)
     const seq = String(this.#below(this.#seq + 1))
     const held = this.#held
     return this.#one<Step>([
       ['facts', ({ store: { read } }) => read.facts({ limit, order, ...one })],
       ['facts of a type', ({ store: { read } }) => read.facts({ limit, order, type: 'agent.text' })],
-      ['stuck', ({ store: { read } }) => read.stuck(handler)],
       ['deliveries', ({ store: { read } }) => read.deliveries({ limit, status, ...one })],
       ['sessions', ({ store: { read } }) => read.sessions({ limit, text: 'titl' })],
       ['sessions with a status', ({ store: { read } }) => read.sessions({ limit, status: word })],

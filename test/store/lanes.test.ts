@@ -110,22 +110,46 @@ describe('the outcome of an attempt', () => {
     ])
   })
 
-  it('that failed is found behind a backlog, until the delivery has ended', async () => {
-    const { store } = await openStore()
-    expect(await store.read.stuck('app')).toBeNull()
-    const { lanes } = await store.log.commit({
-      facts: Array.from({ length: 300 }, (_, seq) => frameFact(seq + 1, `ses_${seq % 3}`)),
+  it('that failed is found behind a backlog, the latest retry first, until the delivery has ended', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const { store } = await openStore({ path })
+    const facts = Array.from({ length: 300 }, (_, seq) => frameFact(seq + 1, `ses_${seq % 3}`))
+    const { lanes } = await store.log.commit({ facts })
+    expect(await store.read.stuck('app')).toEqual([])
+    const heads = lanes.map(({ lane, deliveries: [head] }) => {
+      if (head === undefined) throw new Error('no delivery')
+      return { lane, head }
     })
-    const [, grown] = lanes
+    const failed = { at: 3, status: 401, error: 'refused', ms: 4 }
+    await acknowledge(store, () =>
+      heads.slice(0, 2).map(({ lane, head }, at) => ({
+        ...ack(lane, head, 'retry'),
+        after: 77 + at,
+        attempt: failed,
+      })),
+    )
+    const [soon, late] = heads
+    const stuck = async (from = store) => (await from.read.stuck('app')).map(({ factId }) => factId)
+    expect(await stuck()).toEqual([late?.head.fact.id, soon?.head.fact.id])
+    expect((await store.read.stuck('app'))[0]).toMatchObject({ status: 'pending', attempts: [failed] })
+    await store.close()
+    const again = await openStore({ path })
+    expect(await stuck(again.store)).toEqual([late?.head.fact.id, soon?.head.fact.id])
+  })
+
+  it('that failed is found once it is due again, and not when it ended', async () => {
+    const { store } = await openStore()
+    const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
+    const [grown] = lanes
     const [first] = grown?.deliveries ?? []
     if (grown === undefined || first === undefined) throw new Error('no lane')
-    expect(await store.read.stuck('app')).toBeNull()
-    const failed = { at: 3, status: 401, error: 'refused', ms: 4 }
-    await acknowledge(store, () => [{ ...ack(grown.lane, first, 'retry'), after: 77, attempt: failed }])
-    expect(await store.read.stuck('app')).toMatchObject({ factId: first.fact.id, attempts: [failed] })
-    expect(await store.read.stuck('other')).toBeNull()
+    await acknowledge(store, () => [{ ...ack(grown.lane, first, 'retry'), after: 77 }])
+    await store.lanes.release(grown.lane)
+    const [stuck] = await store.read.stuck('app')
+    await store.operator.retry({ id: stuck?.id ?? '' })
+    expect(await store.read.stuck('app')).toHaveLength(1)
     await acknowledge(store, () => [ack(grown.lane, first, 'delivered')])
-    expect(await store.read.stuck('app')).toBeNull()
+    expect(await store.read.stuck('app')).toEqual([])
   })
 
   it('counts once when it is written twice', async () => {

@@ -4,27 +4,27 @@ import type { Config } from '../../sidecar/config/config.ts'
 import type { ListenAddress } from '../../sidecar/config/listen.ts'
 import { fingerprint } from '../../sidecar/fingerprint.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
-import { readSpecs } from './specs.ts'
+import type { Specs } from '../../sidecar/specs.ts'
 
 /** Milliseconds to wait for a sidecar that may use a port. */
 const TIMEOUT = 2000
 
 /** Whether the ports of the listeners are free; a running sidecar may use them. */
-export async function checkPorts(config: Config): Promise<Finding[]> {
+export async function checkPorts(config: Config, specs: () => Promise<Specs | string>): Promise<Finding[]> {
   const { admin, webhooks } = config
   const [adminFault, webhookFault, running] = await Promise.all([
     bind(admin.listen),
     webhooks.enabled ? bind(webhooks.listen) : null,
     fingerprintAt(admin.listen),
   ])
-  const isOther = running !== null && (await isAnother(config, running))
+  const isOther = running !== null && differs(config, await specs(), running)
   const finding = (key: string, { host, port }: ListenAddress, fault: string | null): Finding => {
     if (fault === null) return ok(key, `${host}:${port} is free`)
     if (fault === 'EADDRINUSE' && running !== null) {
       const message = `${host}:${port} is used by a running sidecar`
       if (!isOther) return ok(key, message)
-      const fix = `if that sidecar runs from this file, restart it; otherwise change ${key}`
-      return warn(key, `${message} with another configuration`, fix)
+      const fix = `if this file was changed, restart the sidecar; if it is another sidecar, change ${key}`
+      return warn(key, `${message} with other handlers, tools or settings than this file`, fix)
     }
     return fail(
       key,
@@ -53,8 +53,8 @@ async function bind({ host, port }: ListenAddress): Promise<string | null> {
   })
 }
 
-async function isAnother(config: Config, running: string): Promise<boolean> {
-  const specs = await readSpecs(config)
+/** Whether a sidecar with the fingerprint `running` has other handlers, tools or settings. */
+function differs(config: Config, specs: Specs | string, running: string): boolean {
   // Modules that cannot be imported have a finding of their own.
   return typeof specs !== 'string' && fingerprint(config, specs) !== running
 }

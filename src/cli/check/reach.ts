@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import type { Config, TargetConfig } from '../../sidecar/config/config.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
-import { readSpecs } from './specs.ts'
+import type { Specs } from '../../sidecar/specs.ts'
 
 /** Milliseconds to wait for a connection. */
 const TIMEOUT = 3000
@@ -18,7 +18,7 @@ const REASONS: Record<string, string> = {
  * Whether each handler and tool accepts connections, and each module can be imported. No request is
  * sent: a check has no effect on an app.
  */
-export async function checkTargets(config: Config): Promise<Finding[]> {
+export async function checkTargets(config: Config, specs: () => Promise<Specs | string>): Promise<Finding[]> {
   const { handlers, tools } = config
   const targets = [
     ...handlers.map(({ name, target }, index) => ({
@@ -29,7 +29,7 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
     ...tools.map(({ name, target }, index) => ({ subject: `tool ${name}`, path: `tools[${index}]`, target })),
   ]
   const usesModules = targets.some(({ target }) => target.kind === 'module')
-  const modules = usesModules ? await readSpecs(config) : { tools, warnings: [] }
+  const modules = usesModules ? await specs() : { tools, warnings: [] }
   const fault = typeof modules === 'string' ? modules : null
   const findings = await Promise.all(
     targets

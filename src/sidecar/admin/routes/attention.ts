@@ -8,7 +8,7 @@ import { route, type Route } from '../route.ts'
 import { backlogs } from './handlers.ts'
 import type { StatusReport } from './status.ts'
 
-/** The oldest open actions are read. */
+/** The number of open actions that are read, the oldest first. */
 const SOME = 100
 
 const NeedEntry = component(
@@ -67,7 +67,7 @@ export function attentionRoute(
         handlers,
         actions: waiting,
         more: open.more,
-        stuck: stuck.filter((delivery) => delivery !== null),
+        stuck: stuck.flat(),
         now: now(),
       }
       return { object: 'list', data: needsOf(seen) }

@@ -167,13 +167,13 @@ export async function requireHandler(
   actions: Pick<AdminActions, 'handlers'>,
   name: string,
 ): Promise<void> {
-  const known = await backlogs(store, actions)
-  const found = known.find((handler) => handler.name === name)
-  if (found?.state === 'removed')
-    throw new Problem(
-      'not_found',
-      `handler ${name} is not configured. Give a handler this name again: then its deliveries are sent`,
-    )
-  const names = known.filter(({ state }) => state !== 'removed').map((handler) => handler.name)
-  if (found === undefined) throw new Problem('not_found', `no handler has that name.${guess(name, names)}`)
+  const names = (await actions.handlers()).map((handler) => handler.name)
+  if (names.includes(name)) return
+  const removed = (await backlogs(store, actions)).some((handler) => handler.name === name)
+  throw new Problem(
+    'not_found',
+    removed
+      ? `handler ${name} is not configured. First give a handler this name again`
+      : `no handler has that name.${guess(name, names)}`,
+  )
 }

@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from '../../../core/delivery.ts'
+import type { Attempt, DeliveryRecord } from '../../../core/delivery.ts'
 import type { StoreRefusal } from '../../../core/observer.ts'
 import type { Action } from '../../../core/resource.ts'
 import type { HandlerBacklog } from './handlers.ts'
@@ -27,7 +27,7 @@ export interface Seen {
   actions: readonly WaitingAction[]
   /** Whether there are more open actions. */
   more: boolean
-  /** A delivery of each handler whose last attempt failed, if there is one. */
+  /** Pending deliveries that were tried, for each handler. */
   stuck: readonly DeliveryRecord[]
   /** Our wall clock, milliseconds. */
   now: number
@@ -207,11 +207,9 @@ function deadNeeds({ name, state, dead }: HandlerBacklog): Need[] {
 
 /** A handler that answers, but does not accept; the reason is in an attempt of a pending delivery. */
 function refusalNeeds({ name, state }: HandlerBacklog, { stuck }: Seen): Need[] {
-  const failed = stuck.find(({ handler }) => handler === name)
+  const failed = stuck.find(({ handler, attempts }) => handler === name && hasFailed(attempts.at(-1)))
   const last = failed?.attempts.at(-1)
   if (state !== 'up' || failed === undefined || last === undefined) return []
-  // A replay keeps the earlier attempts: the last one may be the success.
-  if (last.error === undefined && last.status !== undefined && last.status < 300) return []
   const need = {
     id: `refuses ${name}`,
     what: `handler ${name} does not accept a fact`,
@@ -230,6 +228,11 @@ function refusalNeeds({ name, state }: HandlerBacklog, { stuck }: Seen): Need[] 
   return [{ ...need, tone: 'warn', advice: `session-sidecar deliveries show ${failed.id}` }]
 }
 
+/** A fact that is sent again by `replay` keeps its earlier attempts: the last one may be the success. */
+function hasFailed(last: Attempt | undefined): boolean {
+  return last !== undefined && !(last.error === undefined && last.status !== undefined && last.status < 300)
+}
+
 function slotNeeds({ status: { slots } }: Seen): Need[] {
   const { used, limit } = slots
   if (limit === null || used < limit) return []
@@ -239,17 +242,28 @@ function slotNeeds({ status: { slots } }: Seen): Need[] {
   return [{ id: 'slots', tone: 'warn', what, since: null, detail: null, advice, page: '#/sessions' }]
 }
 
-/** The document of the service cannot be read: no route is known, for one reason, which is one problem. */
+/** The document of the service cannot be read: five routes are missing, for one cause. So all are in one entry. */
 function routeNeeds({ status: { routes } }: Seen): Need[] {
-  const missing = Object.groupBy(
-    routes.filter(({ how }) => how === 'missing'),
-    ({ reason }) => reason ?? 'set it in service.routes',
-  )
-  return Object.entries(missing).map(([advice, same = []]) => {
-    const names = same.map(({ operation }) => operation).join(', ')
-    const what = `the service's ${same.length === 1 ? 'route' : 'routes'} for ${names} ${same.length === 1 ? 'is' : 'are'} not known`
-    return { id: `routes ${names}`, tone: 'warn', what, since: null, detail: null, advice, page: OVERVIEW }
-  })
+  const missing = routes.filter(({ how }) => how === 'missing')
+  const [first] = missing
+  if (first === undefined) return []
+  const names = missing.map(({ operation }) => operation).join(', ')
+  const isOne = missing.length === 1
+  return [
+    {
+      id: 'routes',
+      tone: 'warn',
+      what: isOne
+        ? `the service's route for ${names} is not known`
+        : `the service's routes for ${names} are not known`,
+      since: null,
+      detail: isOne ? null : first.reason,
+      advice:
+        (isOne ? first.reason : null) ??
+        '"session-sidecar status --verbose" shows the key of each in service.routes',
+      page: OVERVIEW,
+    },
+  ]
 }
 
 function functionNeeds({ status: { needs_action: functions } }: Seen): Need[] {

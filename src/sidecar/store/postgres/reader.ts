@@ -23,7 +23,7 @@ const selectFrom = (
 const DELIVERY = selectFrom('sidecar.deliveries')
 const ROW = selectFrom('sidecar.delivery_rows')
 const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM sidecar.fresh_deliveries)`)
-const STUCK = `${ROW} WHERE (d.fact_pos, d.handler) = ${stuckOf('sidecar.').replace('?', '$1')}`
+const STUCK = stuckOf('sidecar.', '$1::text')
 const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
 const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
@@ -183,8 +183,7 @@ function createDeliveries(
       return row === null ? null : deliveryOf(row)
     },
     async stuck(handler) {
-      const row = await first<DeliveryRow>(queries, STUCK, [handler])
-      return row === null ? null : deliveryOf(row)
+      return (await queries.rows<DeliveryRow>(STUCK, [handler])).map(deliveryOf)
     },
   }
 }

@@ -33,14 +33,17 @@ const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status
 const ROW = DELIVERY.replace('FROM deliveries', 'FROM delivery_rows')
 
 /**
- * The first delivery of the lane with the latest retry, for a handler. A handler that refuses everything may have a million
- * pending deliveries: only lanes that wait for a retry are searched.
+ * A handler that refuses everything may have a million lanes with pending deliveries. Those that wait for a retry have the
+ * latest times, so a few lanes are enough. `name`: the parameter with the name of the handler.
  */
-export const stuckOf = (tables: string): string => `(SELECT p.fact_pos, p.handler FROM ${tables}handlers n
-    JOIN ${tables}lanes w ON w.handler = n.number JOIN ${tables}delivery_rows p ON p.lane = w.id
-  WHERE n.name = ? AND w.pending > 0 AND w.due_at > 0 AND p.status = 0 AND p.log <> ''
-    AND p.fact_pos = (SELECT min(q.fact_pos) FROM ${tables}delivery_rows q WHERE q.lane = w.id AND q.status = 0)
-  ORDER BY w.due_at DESC, p.fact_pos LIMIT 1)`
+export const stuckOf = (prefix: string, name: string): string => `WITH late AS MATERIALIZED (
+    SELECT w.id, w.due_at FROM ${prefix}handlers n JOIN ${prefix}lanes w ON w.handler = n.number
+    WHERE n.name = ${name} AND w.pending > 0 ORDER BY w.due_at DESC LIMIT 100)
+  SELECT d.fact_pos, d.handler, ${name} AS handler_name, d.status, d.log, d.answer, late.due_at, f.id, f.type, f.session_id
+  FROM late JOIN ${prefix}delivery_rows d ON d.lane = late.id AND d.status = 0
+    AND d.fact_pos = (SELECT min(q.fact_pos) FROM ${prefix}delivery_rows q WHERE q.lane = late.id AND q.status = 0)
+  JOIN ${prefix}facts f ON f.pos = d.fact_pos
+  WHERE d.log <> '' ORDER BY late.due_at DESC, d.fact_pos`
 
 /** Deliveries with their states, for people, the newest facts first. */
 export function createDeliveries(
@@ -51,7 +54,7 @@ export function createDeliveries(
   const byKey = db.prepare<[number, number], DeliveryRow>(
     `${DELIVERY} WHERE d.fact_pos = ? AND d.handler = ?`,
   )
-  const stuck = db.prepare<[string], DeliveryRow>(`${ROW} WHERE (d.fact_pos, d.handler) = ${stuckOf('')}`)
+  const stuck = db.prepare<[{ handler: string }], DeliveryRow>(stuckOf('', '@handler'))
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
   const ends = db.prepare<[], { low: number | null; high: number | null }>(
     'SELECT (SELECT min(pos) FROM facts) AS low, (SELECT max(pos) FROM facts) AS high',
@@ -103,8 +106,7 @@ export function createDeliveries(
       return row === undefined ? null : deliveryOf(row)
     },
     async stuck(handler) {
-      const row = stuck.get(handler)
-      return row === undefined ? null : deliveryOf(row)
+      return stuck.all({ handler }).map(deliveryOf)
     },
   }
 }

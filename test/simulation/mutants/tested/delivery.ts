@@ -3,6 +3,13 @@ import { tested, type Mutant } from '../mutant.ts'
 /** What bad HTTP of an app, transient events and broken connections must not do to facts and calls. */
 export const DELIVERY: readonly Mutant[] = [
   tested(
+    { file: 'store/lanes.test.ts', only: 'the latest retry first' },
+    'of the refused deliveries of a handler, the one that is retried first comes first',
+    'sidecar/store/sqlite/deliveries.ts',
+    'ORDER BY late.due_at DESC',
+    'ORDER BY late.due_at',
+  ),
+  tested(
     { file: 'source/stream.test.ts', only: 'after a connection broke in the middle of a window' },
     'after a broken connection the slot is asked for at once',
     'protocol/slot.ts',

@@ -70,6 +70,20 @@ export const FACE: readonly Mutant[] = [
     "...own.slice(0, 0).map(({ name }) => ok(name, 'is in a module')),",
   ),
   tested(
+    { file: 'cli/check.test.ts', only: 'distinguishes a port of another program' },
+    'the check does not compare the configuration of a running sidecar',
+    'cli/check/ports.ts',
+    'fingerprint(config, specs) !== running',
+    "running === ''",
+  ),
+  tested(
+    { file: 'admin/attention.test.ts', only: 'in one entry' },
+    'the entry of missing routes has another id for each of them',
+    'sidecar/admin/routes/need.ts',
+    "id: 'routes',",
+    'id: `routes ${names}`,',
+  ),
+  tested(
     { file: 'cli/dev.test.ts', only: 'plays the tour, shows it' },
     'the tour counts what the ledger demands as the facts that it shows',
     'cli/dev/compare.ts',
