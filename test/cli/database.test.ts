@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -228,6 +229,33 @@ describe.each(CASES)('when %s', (name, given, cause, fix) => {
     for (const text of [ran.err, checked.out, checked.err])
       expect(text).not.toMatch(/the-password|another-password/)
   })
+})
+
+test.each([
+  ['has the schema and may make none', 'ALTER SCHEMA sidecar OWNER TO app'],
+  [
+    'only writes rows of a store that exists',
+    `GRANT USAGE ON SCHEMA sidecar TO app;
+     GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA sidecar TO app;
+     GRANT USAGE ON ALL SEQUENCES IN SCHEMA sidecar TO app`,
+  ],
+])('a user that %s works with the store', async (_name, grant) => {
+  const name = `given_${randomBytes(4).toString('hex')}`
+  await admin.query(`CREATE DATABASE ${name}`)
+  const [one, ...more] = grant.split(';')
+  const owner = new Client({ connectionString: server.url(name) })
+  await owner.connect()
+  if (more.length === 0) await owner.query('CREATE SCHEMA sidecar')
+  else await (await openPostgresStore({ ...ports(), database: { url: server.url(name) } })).close()
+  for (const statement of [one ?? '', ...more]) await owner.query(statement)
+  await owner.end()
+  for (const seq of [1, 2]) {
+    const database = { url: at('app', name), password: () => SECRET }
+    const store = await openPostgresStore({ ...ports(), database })
+    await store.shards.join()
+    expect((await store.log.commit({ facts: [frameFact(seq)] })).facts).toHaveLength(1)
+    await store.close()
+  }
 })
 
 test('a standby of the server, which takes no writes, is refused with the way to the primary', async () => {

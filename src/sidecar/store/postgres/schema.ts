@@ -56,10 +56,7 @@ export async function migrate(
   const step = await database.begin()
   try {
     await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
-    await step.script('CREATE SCHEMA IF NOT EXISTS sidecar')
-    await step.script(
-      'CREATE TABLE IF NOT EXISTS sidecar.schema_versions (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
-    )
+    await makeSchema(step)
     const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
     if (version > known.length) {
       throw new OperatorError(
@@ -79,4 +76,19 @@ export async function migrate(
     await step.rollback()
     throw error
   }
+}
+
+/**
+ * An administrator gave the schema to a user who may make no schemas. `CREATE … IF NOT EXISTS` refused that user, although
+ * there was nothing to make.
+ */
+async function makeSchema(step: Transaction): Promise<void> {
+  const [there] = await step.rows<{ schema: boolean; versions: boolean }>(
+    `SELECT to_regnamespace('sidecar') IS NOT NULL AS schema, to_regclass('sidecar.schema_versions') IS NOT NULL AS versions`,
+  )
+  if (there?.schema !== true) await step.script('CREATE SCHEMA sidecar')
+  if (there?.versions !== true)
+    await step.script(
+      'CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
+    )
 }
