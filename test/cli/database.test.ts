@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Client } from 'pg'
@@ -327,6 +329,20 @@ test('a second sidecar works beside the first, and continues when the first ends
   expect(await probe(secondPort, 'readyz')).toBe(200)
   second.process.kill('SIGTERM')
   expect(await second.ended).toMatchObject({ code: 0 })
+})
+
+test('a server at an IPv6 address is found', async ({ skip }) => {
+  const near = createServer((socket) => {
+    const far = connect(server.port, '127.0.0.1')
+    for (const end of [socket, far]) end.on('error', () => undefined)
+    socket.pipe(far).pipe(socket)
+  })
+  near.listen(0, '::1')
+  await once(near, 'listening').catch(() => skip('this machine has no IPv6'))
+  const { port } = near.address() as AddressInfo
+  const checked = await call(['check'], { url: `postgres://postgres@[::1]:${port}/postgres` })
+  near.close()
+  expect(checked.out).toContain('no store yet: the first start makes it')
 })
 
 test('a client certificate lets a user in', async () => {

@@ -138,6 +138,16 @@ describe('a configuration', () => {
     expect((await resolveConfig({ service: SERVICE, store: { url } })).config.store.url).toEqual(expected)
   })
 
+  test.each([
+    ['postgres://u@[::1]/d', {}],
+    ['postgres:///d', { PGUSER: 'u', PGHOST: '::1' }],
+    ['postgres:///d?host=::1', { PGUSER: 'u' }],
+  ])('with a database at an IPv6 address, as in %s', async (url, env) => {
+    const { config, warnings } = await load(`${head}store: { url: "${url}" }`, env)
+    expect(config.store.url).toMatchObject({ url: 'postgres://u@[::1]:5432/d' })
+    expect(warnings).toEqual([])
+  })
+
   test('with a database takes from the variables what its address leaves out, and the password from a file', async () => {
     const { config, warnings } = await load(
       `${head}store: { url: "postgres://db.example.com/?sslrootcert=ca.pem", password_file: password }`,

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import path from 'node:path'
 import { messageOf } from '../../std/errors.ts'
 import type { DatabaseTls, StoreUrl } from './config.ts'
@@ -49,7 +50,8 @@ export async function databaseOf(
   if (host.includes(',')) blame('names several hosts: use the one address that leads to the primary')
   if (url.searchParams.has('password')) blame('must hold no parameter "password": set password_file')
   if (url.password !== '' && password !== null) blame('holds a password beside password or password_file')
-  const place = host.startsWith('/') ? encodeURIComponent(host) : host
+  // PGHOST has an IPv6 address without the brackets that it has in a URL.
+  const place = host.startsWith('/') ? encodeURIComponent(host) : isIPv6(host) ? `[${host}]` : host
   return {
     kind: 'postgres',
     url: `postgres://${encodeURIComponent(user)}@${place}:${url.port || of('port') || '5432'}/${encodeURIComponent(database)}`,

@@ -184,7 +184,8 @@ function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
   const given = password === undefined ? decodeURIComponent(place.password) : password()
   return {
     ...(user === '' ? {} : { user }),
-    ...(host === '' ? {} : { host }),
+    // An IPv6 address has brackets in a URL, and the driver looked the name `[::1]` up.
+    ...(host === '' ? {} : { host: host.replace(/^\[(.*)\]$/, '$1') }),
     ...(database === '' ? {} : { database }),
     ...(place.port === '' ? {} : { port: Number(place.port) }),
     ...(given === null || given === '' ? {} : { password: () => password?.() ?? given }),
