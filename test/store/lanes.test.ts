@@ -165,6 +165,13 @@ describe('the outcome of an attempt', () => {
   })
 })
 
+it('a handler that is added after many starts gets the next number, so its deliveries need no rows', async () => {
+  const { store } = await openStore()
+  for (let starts = 0; starts < 40; starts++) await store.settings.registerHandlers([everything('app')])
+  const added = await store.settings.registerHandlers([everything('app'), everything('added')])
+  expect(added.map(({ number }) => number)).toEqual([1, 2])
+})
+
 describe('a fact that is damaged on the disk', () => {
   async function damagedStore(onDeadLettered: (handler: string) => void = () => {}) {
     const path = join(folder(), 'sidecar.db')

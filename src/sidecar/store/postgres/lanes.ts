@@ -87,8 +87,11 @@ export class Lanes {
   }
 
   async register(queries: Queries, handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]> {
+    // A name that is in conflict uses a number up. A handler that was added after some dozens of starts had no bit
+    // because of that.
     await queries.change(
-      'INSERT INTO sidecar.handlers (name) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING',
+      `INSERT INTO sidecar.handlers (name) SELECT name FROM unnest($1::text[]) AS given(name)
+       WHERE name NOT IN (SELECT name FROM sidecar.handlers) ON CONFLICT DO NOTHING`,
       [handlers.map(({ name }) => name)],
     )
     const known = new Map((await this.handlers(queries)).map((record) => [record.name, record]))
