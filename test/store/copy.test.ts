@@ -9,6 +9,7 @@ import * as postgres from '../../src/sidecar/store/copy/postgres.ts'
 import * as sqlite from '../../src/sidecar/store/copy/sqlite.ts'
 import { frameFact } from '../support/fact.ts'
 import { createDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { everything, folder, openStore } from './database.ts'
 import { databaseAt, on } from './engines.ts'
 
@@ -226,6 +227,33 @@ describe('texts that one of the engines cannot store', () => {
       texts.map((text) => JSON.stringify(text) + text),
     )
     db.close()
+  })
+})
+
+describe('a copy out of a database', () => {
+  it('continues after the target needed longer than a transaction of a sidecar may be idle', async () => {
+    const url = await createDatabase()
+    await toPostgres(released(), url)
+    const admin = new Client({ connectionString: url })
+    await admin.connect()
+    /** The transaction that reads the source has waited for longer than 4 s, or is gone. */
+    const hasWaited = async (): Promise<boolean> => {
+      const { rows } = await admin.query<{ long: boolean }>(
+        `SELECT clock_timestamp() - state_change > interval '4.2 s' AS long FROM pg_stat_activity
+         WHERE datname = current_database() AND state = 'idle in transaction'`,
+      )
+      return rows.every(({ long }) => long)
+    }
+    let waited: Promise<boolean> | null = null
+    const slow = (target: Target): Target => ({
+      ...target,
+      async page(...given) {
+        await (waited ??= until('an idle transaction', hasWaited))
+        return await target.page(...given)
+      },
+    })
+    expect((await toSqlite(url, join(folder(), 'back.db'), slow)).continued).toBe(false)
+    await admin.end()
   })
 })
 

@@ -31,7 +31,10 @@ export async function openSource(address: DatabaseAddress): Promise<Source> {
           : 'start a sidecar of this version on it once, or copy with the version that wrote it',
       )
     const reading = await database.begin()
-    await reading.script('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
+    // While a file with a million facts was read to compare it, the server ended this transaction because it was idle.
+    await reading.script(
+      'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL idle_in_transaction_session_timeout = 0',
+    )
     const mark = await markOf(reading)
     const fresh = await one(reading, FIRST_FRESH)
     return {
