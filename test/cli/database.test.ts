@@ -71,6 +71,7 @@ beforeAll(async () => {
     'CREATE DATABASE app OWNER app',
     'CREATE DATABASE old',
     'ALTER DATABASE old SET search_path = fake, pg_catalog, public',
+    "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0",
     'CREATE DATABASE foreign_one',
     'CREATE DATABASE newer',
     'CREATE DATABASE held',
@@ -186,6 +187,12 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
     },
     'store: PostgreSQL 13.18 at 127.0.0.1:',
     'use PostgreSQL 14 or newer',
+  ],
+  [
+    'the database cannot hold every character',
+    () => ({ url: at('postgres', 'latin') }),
+    'store: the database latin at 127.0.0.1:',
+    `OWNER "postgres" ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0`,
   ],
   [
     'the server asks for a client certificate',

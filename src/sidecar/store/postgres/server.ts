@@ -4,6 +4,8 @@ import type { Queries } from './database.ts'
 
 /** The oldest version that PostgreSQL still maintains, as `server_version_num`. */
 const OLDEST = 140_000
+/** A database in LATIN1 refused an agent's message with an emoji, and the stream stood still. SQL_ASCII keeps all bytes. */
+const ENCODINGS = /^(UTF8|SQL_ASCII)$/
 
 interface Server {
   /** Such as `18.4`. */
@@ -11,12 +13,15 @@ interface Server {
   number: number
   /** A standby, which refuses every write. */
   recovering: boolean
+  /** Of the texts in the database. */
+  encoding: string
 }
 
 export async function askServer(queries: Queries): Promise<Server> {
   const [server] = await queries.rows<Server>(
     `SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
-       current_setting('server_version_num')::int AS number, pg_is_in_recovery() AS recovering`,
+       current_setting('server_version_num')::int AS number, pg_is_in_recovery() AS recovering,
+       current_setting('server_encoding') AS encoding`,
   )
   if (server === undefined) throw new StoreError('damaged')
   return server
@@ -24,8 +29,8 @@ export async function askServer(queries: Queries): Promise<Server> {
 
 /** @throws {OperatorError} when the server cannot keep a store. */
 export async function assertUsable(queries: Queries, url: string): Promise<void> {
-  const { version, number, recovering } = await askServer(queries)
-  const place = placeOf(url)
+  const { version, number, recovering, encoding } = await askServer(queries)
+  const { place, user, database } = partsOf(url)
   if (number < OLDEST)
     throw new OperatorError(
       `store: PostgreSQL ${version} at ${place} is too old`,
@@ -38,12 +43,22 @@ export async function assertUsable(queries: Queries, url: string): Promise<void>
       1,
       'name the primary in store.url, or an address that leads to it',
     )
+  if (!ENCODINGS.test(encoding))
+    throw new OperatorError(
+      `store: the database ${database} at ${place} has the encoding ${encoding}, which lacks characters`,
+      1,
+      `create another one: CREATE DATABASE … OWNER "${user}" ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0`,
+    )
 }
 
-/** Host and port, for people. */
-function placeOf(url: string): string {
-  const { hostname, port } = new URL(url)
-  return `${decodeURIComponent(hostname)}:${port || '5432'}`
+/** The parts of an address, for people; `place`: host and port. */
+function partsOf(url: string): { place: string; user: string; database: string } {
+  const { hostname, port, username, pathname } = new URL(url)
+  return {
+    place: `${decodeURIComponent(hostname)}:${port || '5432'}`,
+    user: decodeURIComponent(username),
+    database: decodeURIComponent(pathname.slice(1)),
+  }
 }
 
 interface Refusal {
@@ -55,10 +70,7 @@ interface Refusal {
 export function explainRefusal(error: unknown, address: string): unknown {
   if (error instanceof OperatorError) return error
   const cause = error instanceof StoreError ? (error.cause ?? error) : error
-  const url = new URL(address)
-  const place = placeOf(address)
-  const user = decodeURIComponent(url.username)
-  const database = decodeURIComponent(url.pathname.slice(1))
+  const { place, user, database } = partsOf(address)
   const message = messageOf(cause)
   const found =
     TLS.find(([pattern]) => pattern.test(`${codeOf(cause)} ${message}`))?.[1] ??
