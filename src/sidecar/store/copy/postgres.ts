@@ -209,13 +209,18 @@ async function one(queries: Queries, text: string): Promise<number> {
 /** The first position whose deliveries may have no row. */
 const FIRST_FRESH = 'SELECT min(fresh) AS one FROM sidecar.lanes WHERE pending > 0'
 
-/** The rows of the view `fresh_deliveries`, in the order of the facts. */
-const FRESH = `
-  SELECT f.pos AS fact_pos, l.handler, l.id AS lane, 0::smallint AS status, 0 AS attempts, 0 AS cut, '' AS log, NULL AS answer
-  FROM sidecar.facts f JOIN sidecar.handlers h ON h.number <= 30 AND f.wanted >> h.number & 1 = 1
-    JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '') AND f.pos >= l.fresh AND l.pending > 0
-  WHERE f.wanted <> 0
-    AND NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = h.number)`
+/**
+ * The rows of the view `fresh_deliveries` from a position on. For each page of a backlog of a million deliveries, the server
+ * joined all that were left, and sorted them. `OFFSET 0` makes it take fact after fact, until the page is full.
+ */
+const FRESH = (first: number): string => `
+  SELECT f.pos AS fact_pos, w.handler, w.lane, 0::smallint AS status, 0 AS attempts, 0 AS cut, '' AS log, NULL AS answer
+  FROM (SELECT * FROM sidecar.facts WHERE wanted <> 0 AND pos >= ${first} ORDER BY pos OFFSET 0) AS f, LATERAL (
+    SELECT l.handler, l.id AS lane FROM sidecar.handlers h
+      JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '') AND f.pos >= l.fresh AND l.pending > 0
+    WHERE h.number <= 30 AND f.wanted >> h.number & 1 = 1
+      AND NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = h.number)
+    OFFSET 0) AS w`
 
 /** `fresh`: the first position whose deliveries may have no row; null: all have. */
 async function pageOf(
@@ -235,7 +240,7 @@ async function pageOf(
   if (table.name === 'deliveries' && fresh !== null) {
     const first = Math.max(fresh, Number(after?.[0] ?? 0))
     parts.push(
-      `(SELECT ${columns} FROM (${FRESH} AND f.pos >= ${first}) AS fresh ${where} ORDER BY ${key} LIMIT ${PAGE.rows})`,
+      `(SELECT ${columns} FROM (${FRESH(first)}) AS fresh ${where} ORDER BY ${key} LIMIT ${PAGE.rows})`,
     )
   }
   const size = ['0', ...table.texts.map((column) => `coalesce(octet_length(${column}), 0)`)].join(' + ')
