@@ -185,7 +185,7 @@ function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
   return {
     ...(user === '' ? {} : { user }),
     // An IPv6 address has brackets in a URL, and the driver looked the name `[::1]` up.
-    ...(host === '' ? {} : { host: host.replace(/^\[(.*)\]$/, '$1') }),
+    ...(host === '' ? {} : { host: host?.replace(/^\[(.*)\]$/, '$1') }),
     ...(database === '' ? {} : { database }),
     ...(place.port === '' ? {} : { port: Number(place.port) }),
     ...(given === null || given === '' ? {} : { password: () => password?.() ?? given }),
