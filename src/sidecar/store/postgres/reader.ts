@@ -24,6 +24,24 @@ const DELIVERY = selectFrom('sidecar.deliveries')
 const ROW = selectFrom('sidecar.delivery_rows')
 const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM sidecar.fresh_deliveries)`)
 const STUCK = stuckOf('sidecar.', '$1::text')
+/** A backlog of more deliveries is walked through fact by fact. */
+const LONG = 10_000
+/**
+ * As FRESH, for a long backlog: the page of a million deliveries took longer than a statement may, because all of them were
+ * joined and sorted. `OFFSET 0` makes the server take fact after fact, the newest first, until the page is full. `last`: the
+ * parameter with the highest position; null: there is none.
+ */
+const backlogUpTo = (
+  last: number,
+): string => `SELECT d.*, f.id, f.type, f.session_id FROM (SELECT * FROM sidecar.facts WHERE wanted <> 0
+    AND pos <= coalesce($${last}::bigint, ${Number.MAX_SAFE_INTEGER})
+    AND pos >= (SELECT min(fresh) FROM sidecar.lanes WHERE pending > 0) ORDER BY pos DESC OFFSET 0) f, LATERAL (
+    SELECT f.pos AS fact_pos, h.number AS handler, h.name AS handler_name, 0 AS status, '' AS log, NULL AS answer, l.due_at
+    FROM sidecar.handlers h JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '')
+      AND f.pos >= l.fresh AND l.pending > 0
+    WHERE h.number <= 30 AND f.wanted >> h.number & 1 = 1
+      AND NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows r WHERE r.fact_pos = f.pos AND r.handler = h.number)
+    OFFSET 0) d`
 const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
 const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
@@ -150,6 +168,14 @@ function createDeliveries(
     )
     return row ?? null
   }
+  const isLong = async (handler: number | undefined): Promise<boolean> => {
+    const { text, values } = where([['handler = ?', handler]])
+    const [row] = await queries.rows<{ long: boolean }>(
+      `SELECT coalesce(sum(pending), 0) > ${LONG} AS long FROM sidecar.lanes ${text}`,
+      values,
+    )
+    return row?.long === true
+  }
   return {
     async deliveries({ after, limit, status, handler, factId, sessionId, since }) {
       const cursor = after === undefined ? undefined : await find(after)
@@ -167,9 +193,13 @@ function createDeliveries(
         ["coalesce(f.session_id, '') = ?", sessionId],
         ['f.at >= ?::bigint', since],
       ])
-      const page = (select: string): Promise<DeliveryRow[]> =>
-        queries.rows(`${select} ${text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit + 1}`, values)
-      const fresh = status === undefined || status === 'pending' ? await page(FRESH) : []
+      const page = (select: string, place = 'd.fact_pos', given = values): Promise<DeliveryRow[]> =>
+        queries.rows(`${select} ${text} ORDER BY ${place} DESC, d.handler DESC LIMIT ${limit + 1}`, given)
+      const freshPage = async (): Promise<DeliveryRow[]> => {
+        if (factId !== undefined || sessionId !== undefined || !(await isLong(number))) return page(FRESH)
+        return page(backlogUpTo(values.length + 1), 'f.pos', [...values, cursor?.fact_pos ?? null])
+      }
+      const fresh = status === undefined || status === 'pending' ? await freshPage() : []
       const rows = [...fresh, ...(await page(ROW))].toSorted(
         (a, b) => b.fact_pos - a.fact_pos || b.handler - a.handler,
       )

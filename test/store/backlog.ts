@@ -1,0 +1,49 @@
+import { Client } from 'pg'
+import { onTestFinished } from 'vitest'
+import type { Store } from '../../src/core/store.ts'
+import { until } from '../support/until.ts'
+import { everything, openStore } from './database.ts'
+import { databaseAt, on } from './engines.ts'
+
+interface Backlog {
+  url: string
+  store: Store
+  /** How many facts the statements of `run` read, by the statistics of the server; they come when a connection ends. */
+  factsRead(least: number, run: () => Promise<void>): Promise<number>
+}
+
+/** A store in PostgreSQL in which so many facts of a hundred sessions wait for the handler `app`. */
+export async function openBacklog(facts: number): Promise<Backlog> {
+  const { url, store } = await on('PostgreSQL', async () => ({
+    url: await databaseAt('backlog'),
+    ...(await openStore({ path: 'backlog' }, [everything('app')])),
+  }))
+  const admin = new Client({ connectionString: url })
+  await admin.connect()
+  onTestFinished(() => admin.end())
+  await admin.query(`
+    INSERT INTO sidecar.facts (pos, id, type, session_id, at, family, body, checksum, wanted)
+      SELECT n, n, 'agent.message', 'ses_' || n % 100, 0, 'transcript', '{}', 0, 2 FROM generate_series(1, ${facts}) AS n;
+    INSERT INTO sidecar.lanes (handler, key, shard, pending, due_at, fresh)
+      SELECT 1, session_id, 0, count(*), 0, min(pos) FROM sidecar.facts GROUP BY session_id;
+    ANALYZE sidecar.facts; ANALYZE sidecar.lanes`)
+  await admin.query('SELECT pg_stat_force_next_flush()')
+  const read = async (): Promise<number> => {
+    const { rows } = await admin.query<{ read: string }>(
+      "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_user_tables WHERE relname = 'facts'",
+    )
+    return Number(rows[0]?.read)
+  }
+  return {
+    url,
+    store,
+    async factsRead(least, run) {
+      const before = await read()
+      await run()
+      return await until('the statistics', async () => {
+        const more = (await read()) - before
+        return more >= least && more
+      })
+    },
+  }
+}
