@@ -7,6 +7,7 @@ import { expect, it } from 'vitest'
  * schema, PostgreSQL's connections, pooler, leases and replicas.
  */
 const OF_A_FILE = [
+  'backlog.test.ts',
   'backup.test.ts',
   'copy.test.ts',
   'counts.test.ts',
