@@ -75,6 +75,10 @@ describe.skipIf(!installed).each([
 ] as const)('behind a pooler in transaction mode that %s', (_name, settings) => {
   test('a store works, its transactions keep their limits, and check says what is missing', async () => {
     const url = await pool(await createDatabase(), settings)
+    const warnings: string[] = []
+    const warned = ({ message }: Error): void => void warnings.push(message)
+    process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
     const store = await openPostgresStore({
       database: { url },
       clock: systemClock(),
@@ -86,11 +90,11 @@ describe.skipIf(!installed).each([
     await Promise.all(
       Array.from({ length: 60 }, (_, index) =>
         index % 2 === 0
-          ? store.log.commit({ facts: [frameFact(index)] })
+          ? store.log.commit({ facts: [frameFact(index), frameFact(index + 1)], cursor: String(index) })
           : store.read.facts({ limit: 10, order: 'asc' }),
       ),
     )
-    expect((await store.read.facts({ limit: 99, order: 'asc' })).rows).toHaveLength(30)
+    expect((await store.read.facts({ limit: 99, order: 'asc' })).rows).toHaveLength(60)
     const database = await openDatabase({ url }, () => undefined)
     onTestFinished(() => database.close())
     const transaction = await database.begin()
@@ -99,6 +103,7 @@ describe.skipIf(!installed).each([
     )
     await transaction.rollback()
     expect(limits?.lock).toMatch(/^[1-9]\d*s$/)
+    expect(warnings).toEqual([])
     const folder = await folderWith({
       'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }\nstore: { url: "${url}" }\n`,
     })

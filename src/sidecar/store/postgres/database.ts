@@ -1,4 +1,4 @@
-import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg'
+import type { Client, ClientConfig, Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { isObject } from '../../../std/json.ts'
 import { StoreError } from '../../../core/store-error.ts'
@@ -227,6 +227,27 @@ async function loadDriver(): Promise<typeof import('pg').default> {
   }
 }
 
+interface Connection {
+  query(config: QueryConfig | string): Promise<QueryResult>
+}
+
+type InOrder = <T>(run: () => Promise<T>) => Promise<T>
+
+const atOnce: InOrder = (run) => run()
+
+/**
+ * Behind a pooler, the driver printed a line between the log lines in JSON: it warns when it gets a statement before the end
+ * of the last one, except in a pipeline.
+ */
+function oneByOne(): InOrder {
+  let last: Promise<unknown> = Promise.resolve()
+  return (run) => {
+    const next = last.then(run, run)
+    last = next
+    return next
+  }
+}
+
 const names = new Map<string, string>()
 
 /** The name under which a connection keeps the plan of a statement. */
@@ -241,7 +262,7 @@ function statement(text: string, values: readonly Value[], pooled: boolean): Que
   return pooled ? query : { name: nameOf(text), ...query }
 }
 
-function queriesOf(connection: Pool | PoolClient | Client, pooled: boolean): Queries {
+function queriesOf(connection: Connection, pooled: boolean): Queries {
   return {
     async rows<R>(text: string, values: readonly Value[] = []) {
       const { rows } = await attempt(() => connection.query(statement(text, values, pooled)))
@@ -305,7 +326,9 @@ async function begin(
   { limits, small }: { limits: Readonly<Record<string, number>> | null; small: boolean },
 ): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
-  const queries = queriesOf(client, limits !== null)
+  const inOrder = limits === null ? atOnce : oneByOne()
+  const connection = { query: (config: QueryConfig | string) => inOrder(() => client.query(config)) }
+  const queries = queriesOf(connection, limits !== null)
   const settings = Object.entries(limits ?? (small ? {} : PLANNED_EACH_TIME))
   const sets = settings.map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
   let isOver = false
@@ -323,7 +346,7 @@ async function begin(
     // READ COMMITTED, whatever the server’s default is: the check of the fence must see what was committed while it
     // waited.
     const mode = `ISOLATION LEVEL READ COMMITTED${guarded ? ' READ WRITE' : ''}`
-    begun = attempt(() => client.query(`BEGIN ${mode}${sets.join('')}`))
+    begun = attempt(() => connection.query(`BEGIN ${mode}${sets.join('')}`))
     // If BEGIN fails, the statements behind it report that. A transaction may also be given up before the first of
     // them.
     begun.catch(() => undefined)
@@ -342,14 +365,14 @@ async function begin(
     rows: <R>(text: string, values?: readonly Value[]) => inTransaction(() => queries.rows<R>(text, values)),
     change: (text, values) => inTransaction(() => queries.change(text, values)),
     async script(text) {
-      await inTransaction(() => attempt(() => client.query(text)))
+      await inTransaction(() => attempt(() => connection.query(text)))
     },
     async commit() {
       open()
       isOver = true
       let answer: { command: string }
       try {
-        answer = await attempt(() => client.query('COMMIT'))
+        answer = await attempt(() => connection.query('COMMIT'))
       } catch (error) {
         give(error)
         throw error
@@ -361,7 +384,7 @@ async function begin(
     async rollback() {
       if (isOver) return
       try {
-        await client.query('ROLLBACK')
+        await connection.query('ROLLBACK')
         give()
       } catch (error) {
         give(error)
