@@ -154,7 +154,7 @@ export function createEngine(options: EngineOptions): Engine {
       })
     : null
   const poll = polling.enabled
-    ? createPoll({ ...ports, ...polling, hint, observer, authorized: () => service.authorized() })
+    ? createPoll({ ...ports, ...polling, service, hint, observer })
     : null
   const subscription =
     options.webhooks.enabled && options.webhooks.publicUrl !== null

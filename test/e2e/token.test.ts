@@ -67,6 +67,26 @@ describe.for(PROFILES)('the token (%s)', (details) => {
       .toMatchObject({ state: 'accepted', scopes: ['sessions:read'] })
   })
 
+  test('is replaced by a wrong one long after the start: polling has stopped since then', async () => {
+    await using rig = await Rig.open({ details, start: false, channels: ['poll'] })
+    const file = path.join(rig.folder, 'token')
+    await writeFile(file, rig.token.token)
+    rig.config = {
+      ...rig.config,
+      service: { base_url: rig.gateway.url, token_file: file },
+      polling: { interval: '1h' },
+    }
+    await rig.start()
+    const pollOf = async (): Promise<unknown> =>
+      ((await rig.admin('GET', '/api/status')) as { channels: { poll: unknown } }).channels.poll
+    await expect.poll(pollOf).toMatchObject({ state: 'live' })
+    const replacedAt = Date.now()
+    await writeFile(file, 'svc_pat_wrong')
+    await expect.poll(pollOf, { timeout: 15_000 }).toMatchObject({ state: 'stopped' })
+    const { since } = (await pollOf()) as { since: number }
+    expect(since).toBeGreaterThanOrEqual(replacedAt)
+  })
+
   // [fault auth-2]
   test('503 directory_unavailable is waited for, and is no 401', async () => {
     await using rig = await Rig.open({ details })

@@ -1,6 +1,7 @@
 import type { Subscriber } from '../../core/bus.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { ChannelStatus, Observer } from '../../core/observer.ts'
+import type { Service } from '../../core/ports.ts'
 import type { Clock, Log, Timer } from '../../std/ports.ts'
 import { sinceOf } from './outage.ts'
 
@@ -19,13 +20,12 @@ export function createPoll(options: {
   interval: number
   sweep: number
   hint: (hints: readonly Hint[]) => Promise<void>
-  /** Whether the service accepts our token. */
-  authorized: () => boolean
+  service: Pick<Service, 'authorized' | 'onAuthorization'>
   observer: Observer
   clock: Clock
   log: Log
 }): PollSource {
-  const { clock, log } = options
+  const { service, clock, log } = options
   let timers: Timer[] = []
   let status: ChannelStatus = {
     state: 'connecting',
@@ -52,6 +52,10 @@ export function createPoll(options: {
     })
   }
 
+  /** When the service began to reject our token, or to accept it again. */
+  let judgedAt = 0
+  service.onAuthorization(() => void (judgedAt = clock.now()))
+
   return {
     start() {
       options.observer.channel('poll', status)
@@ -68,9 +72,11 @@ export function createPoll(options: {
       if (problem === null) become({ state: 'live', lastError: null, lastEventAt: clock.now() })
       else become({ state: 'waiting', lastError: problem })
     },
-    status: () =>
-      options.authorized() || status.state === 'disabled'
-        ? status
-        : { ...status, state: 'stopped', lastError: 'the token was rejected' },
+    status() {
+      if (status.state === 'disabled') return status
+      const since = Math.max(status.since, judgedAt)
+      if (service.authorized()) return { ...status, since }
+      return { ...status, since, state: 'stopped', lastError: 'the token was rejected' }
+    },
   }
 }
