@@ -344,6 +344,8 @@ describe('reconnecting', () => {
     await world.start()
     world.authorized = false
     world.setAuthorized(false)
+    await world.clock.settle()
+    expect(world.stream.status()).toMatchObject({ state: 'stopped', lastError: 'the token was rejected' })
     await world.clock.advance(3_600_000)
     expect(world.connections).toHaveLength(1)
     expect(world.stream.status()).toMatchObject({ state: 'stopped', lastError: 'the token was rejected' })

@@ -131,7 +131,8 @@ export function createStream(options: StreamOptions): StreamSource {
       if (!running) break
       continuing = end.reason === 'replay_stop'
       observer.streamReconnect(end.reason)
-      if (end.wait === 0) continue
+      // After a rejection of the token, the connection was aborted by us.
+      if (end.wait === 0 || !service.authorized()) continue
       become('waiting', end.error)
       await pause(end.wait)
     }
