@@ -18,7 +18,7 @@ import { run, type RunOptions } from './run.ts'
 import { sessionsOf, type Sessions } from './sessions.ts'
 import { openStream, type EventStream, type StreamOptions } from './stream.ts'
 import { previewsOf, toolsOf, type Previews, type SessionToolsApi } from './tools.ts'
-import { Transport, type Token } from './transport.ts'
+import { isSendable, Transport, type Token } from './transport.ts'
 import { itemsOf, turnsOf, type Items, type Turns } from './turns.ts'
 import { webhooksOf, type Webhooks } from './webhooks.ts'
 
@@ -94,7 +94,7 @@ export function createClient(options: ClientOptions): Client {
   const { timeout = 60_000, attemptTimeout = 30_000, maxInFlight = 8 } = options
   const baseUrl = addressOf(options.baseUrl)
   const { token } = options
-  if (typeof token !== 'function' && (typeof token !== 'string' || token.trim() === ''))
+  if (typeof token !== 'function' && !isSendable(token))
     throw new TypeError('token: give an access token, or a function that gives one')
   const requester: Requester = new Requester({
     baseUrl,

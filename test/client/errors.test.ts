@@ -291,6 +291,7 @@ describe('a client', () => {
     ['baseUrl', { baseUrl: 'agents.example.com' }],
     ['baseUrl', { baseUrl: 'ftp://agents.example.com' }],
     ['token', { token: ' ' }],
+    ['token', { token: 'svc_pat_…' }],
     ['routes', { routes: { cancel_path: 'https://elsewhere.example' } }],
     ['routes', { routes: { message_body: { text: 'no place' } } }],
   ])('is not made with an unusable %s', (what, options) => {
@@ -316,5 +317,14 @@ describe('a client', () => {
       },
     })
     expect(await faultOf(client.health())).toMatchObject({ code: 'token_unavailable', cause })
+  })
+
+  it.each(['svc_pat_…', '', undefined])('sends nothing with the token %j of its function', async (token) => {
+    const { client, asked } = await answered(() => ({}), { token: () => token as string })
+    expect(await faultOf(client.health())).toMatchObject({
+      code: 'token_unavailable',
+      message: expect.stringContaining('did not return one'),
+    })
+    expect(asked()).toEqual([])
   })
 })
