@@ -1,4 +1,5 @@
 import type { Config } from '../sidecar/config/config.ts'
+import { listenText } from '../sidecar/config/listen.ts'
 import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
 import { VERSION } from '../sidecar/version.ts'
 import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../std/json.ts'
@@ -141,9 +142,8 @@ function fits(template: readonly string[], given: readonly string[]): boolean {
 }
 
 function addressOf({ host, port }: { host: string; port: number }): string {
-  const reachable =
-    host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
-  return `http://${reachable}:${port}`
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${listenText({ host: reachable, port })}`
 }
 
 function originOf(url: string): string {

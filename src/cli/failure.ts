@@ -1,5 +1,6 @@
 import { messageOf, OperatorError } from '../std/errors.ts'
 import { StoreError } from '../core/store-error.ts'
+import { listenText } from '../sidecar/config/listen.ts'
 import { visible, type Terminal } from './terminal.ts'
 
 /**
@@ -22,7 +23,8 @@ export function reportFailure(error: unknown, terminal: Pick<Terminal, 'err' | '
   }
   if (isSystemError(error)) {
     const { reason, fix } = refusalOf(error)
-    const place = error.address === undefined ? error.path : `${error.address}:${error.port}`
+    const { address: host, port } = error
+    const place = host === undefined || port === undefined ? error.path : listenText({ host, port })
     const joint = /^(?:is|does|cannot) /.test(reason) ? ' ' : ': '
     const text = place === undefined || reason === error.message ? reason : place + joint + reason
     terminal.err(`${label} ${visible(text)}\n${fix === undefined ? '' : fixLine(fix)}`)

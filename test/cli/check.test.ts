@@ -145,6 +145,8 @@ describe('check', () => {
       state: 'fail',
       message: `127.0.0.1:${port} is in use by another program`,
     })
+    const free = await findings(['admin: { listen: "[::1]:0" }'])
+    expect(free.of('admin.listen')).toMatchObject({ state: 'ok', message: '[::1]:0 is free' })
     await using rig = await Rig.open({ channels: ['poll'] })
     const { host } = new URL(rig.program?.admin ?? '')
     const other = await findings([`admin: { listen: "${host}" }`])

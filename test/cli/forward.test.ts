@@ -108,6 +108,13 @@ describe('dev --forward-to', () => {
     },
   )
 
+  test('shows a console on IPv6 with an address that a browser can open', { timeout: LONG }, async () => {
+    const { url } = await ownApp()
+    const one = run(['dev', '--forward-to', url], { SIDECAR_ADMIN__LISTEN: '[::1]:0' })
+    await says(one, /http:\/\/\[::1\]:\d+/)
+    expect(await interrupt(one)).toBe(0)
+  })
+
   test('reports that the port of the service is in use', { timeout: LONG }, async () => {
     const { url } = await ownApp()
     const first = run(['dev', '--forward-to', url])

@@ -277,6 +277,14 @@ describe('emulate', () => {
       /^error: 127\.0\.0\.1:\d+ is in use by another program\n {2}fix: stop that program, or use another port: /,
     )
   })
+
+  test('reports a port of IPv6 in use as it was given', async () => {
+    const taken = await startEmulator({ listen: { host: '::1', port: 0 } })
+    const at = new URL(taken.baseUrl).host
+    const { err } = await cli(['emulate', '--listen', at])
+    await taken.close()
+    expect(err).toContain(`error: ${at} is in use by another program\n`)
+  })
 })
 
 describe('check', () => {

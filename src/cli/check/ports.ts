@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { request } from 'undici'
 import type { Config } from '../../sidecar/config/config.ts'
-import type { ListenAddress } from '../../sidecar/config/listen.ts'
+import { listenText, type ListenAddress } from '../../sidecar/config/listen.ts'
 import { fingerprint } from '../../sidecar/fingerprint.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 import type { Specs } from '../../sidecar/specs.ts'
@@ -18,19 +18,16 @@ export async function checkPorts(config: Config, specs: () => Promise<Specs | st
     fingerprintAt(admin.listen),
   ])
   const isOther = running !== null && differs(config, await specs(), running)
-  const finding = (key: string, { host, port }: ListenAddress, fault: string | null): Finding => {
-    if (fault === null) return ok(key, `${host}:${port} is free`)
+  const finding = (key: string, address: ListenAddress, fault: string | null): Finding => {
+    const at = listenText(address)
+    if (fault === null) return ok(key, `${at} is free`)
     if (fault === 'EADDRINUSE' && running !== null) {
-      const message = `${host}:${port} is used by a running sidecar`
+      const message = `${at} is used by a running sidecar`
       if (!isOther) return ok(key, message)
       const fix = `if this file was changed, restart the sidecar; if it is another sidecar, change ${key}`
       return warn(key, `${message} with other handlers, tools or settings than this file`, fix)
     }
-    return fail(
-      key,
-      `${host}:${port} ${REASONS[fault] ?? fault}`,
-      `end the program that uses it, or change ${key}`,
-    )
+    return fail(key, `${at} ${REASONS[fault] ?? fault}`, `end the program that uses it, or change ${key}`)
   }
   return [
     finding('admin.listen', admin.listen, adminFault),
@@ -62,9 +59,9 @@ function differs(config: Config, specs: Specs | string, running: string): boolea
 /** The fingerprint of the configuration of the sidecar that listens there; null: no sidecar. Its metrics need no token. */
 async function fingerprintAt({ host, port }: ListenAddress): Promise<string | null> {
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
-  const name = reachable.includes(':') ? `[${reachable}]` : reachable
+  const at = listenText({ host: reachable, port })
   try {
-    const answer = await request(`http://${name}:${port}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) })
+    const answer = await request(`http://${at}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) })
     const text = await answer.body.text()
     return /^session_sidecar_configuration_info\{fingerprint="([^"]*)"/m.exec(text)?.[1] ?? null
   } catch {

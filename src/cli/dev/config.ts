@@ -3,6 +3,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { listenText } from '../../sidecar/config/listen.ts'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import type { Environment } from '../../sidecar/config/expand.ts'
 import type { Sidecar } from '../../sidecar/sidecar.ts'
@@ -21,7 +22,7 @@ export async function chooseAdmin(env: Environment): Promise<string> {
 
 /** The console of a sidecar that runs. `usual`: the commands find it by themselves. */
 export function consoleOf({ address }: Sidecar): { url: string; usual: boolean } {
-  const at = `${address.admin?.host}:${address.admin?.port}`
+  const at = address.admin === null ? '' : listenText(address.admin)
   return { url: `http://${at}`, usual: at === ADMIN }
 }
 

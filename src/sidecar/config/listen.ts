@@ -13,6 +13,11 @@ export function parseListen(text: string): ListenAddress | null {
   return port > 65_535 || host === undefined ? null : { host, port }
 }
 
+/** `[::1]:8481`: the text that `parseListen` reads, and the host of a URL. */
+export function listenText({ host, port }: ListenAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase()
   return (
