@@ -8,6 +8,7 @@ export const HOSTILE = {
   markup: '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>',
   direction: 'invoice \u202Egnp.exe',
   terminal: '\u001B[31mred\u001B[0m',
+  wide: 'v'.repeat(500),
 }
 
 export interface Stage extends AsyncDisposable {
@@ -50,8 +51,8 @@ export async function openStage(): Promise<Stage> {
     )
     const approval = await client.create({ title: 'Clean the build' })
     await client.send(approval, 'approve shell rm -rf build', 'say Done.')
-    const { markup, direction, terminal } = HOSTILE
-    const hostile = await client.create({ title: markup, metadata: { note: direction } })
+    const { markup, direction, terminal, wide } = HOSTILE
+    const hostile = await client.create({ title: markup, metadata: { note: direction, wide } })
     await client.send(hostile, `say ${markup}`, `say ${direction}`, `say ${terminal}`)
     await until('a past', async () => {
       const dead = await rig.list('/api/deliveries?status=dead')
