@@ -153,9 +153,7 @@ export function createEngine(options: EngineOptions): Engine {
         startFrom: startOf(options.startFrom),
       })
     : null
-  const poll = polling.enabled
-    ? createPoll({ ...ports, ...polling, service, hint, observer })
-    : null
+  const poll = polling.enabled ? createPoll({ ...ports, ...polling, service, hint, observer }) : null
   const subscription =
     options.webhooks.enabled && options.webhooks.publicUrl !== null
       ? createSubscriptionKeeper({
