@@ -58,9 +58,12 @@ test('a tool for any function answers those without a tool of their own', async 
   expect(called.toSorted()).toEqual(['check_stock check_stock', 'lookup_order lookup_order'])
   await until('the answers', async () => (await rig.list('/api/actions')).length === 1 || undefined)
   // A name that no function may have is not put into an address.
-  expect((await rig.list('/api/actions')).map((action) => action['advice'])).toEqual([
-    'no tool answers `not.a.name`: add it under `tools`',
-  ])
+  const advice =
+    'no tool can have the name `not.a.name`: give the function another name, or answer it in another program'
+  expect((await rig.list('/api/actions')).map((action) => action['advice'])).toEqual([advice])
+  expect(await rig.admin('GET', '/api/status')).toMatchObject({
+    needs_action: [{ function: 'not.a.name', calls: 1, advice }],
+  })
   expect((await rig.list('/api/tools')).map(({ name }) => name)).toEqual(['lookup_order'])
 })
 
