@@ -5,6 +5,7 @@ import {
   listenAddress,
   pointInTime,
   seqOrTime,
+  onlyOne,
   toolAddress,
   wholeNumber,
 } from './argument.ts'
@@ -471,7 +472,7 @@ export const COMMANDS: readonly CommandSpec[] = [
         'file with its access token; by default the configuration reads the environment variable SERVICE_TOKEN',
       ),
       option('--handler-url <url>', 'address where your app receives callbacks'),
-      option('--tool <name>', 'name of a function tool that your app answers'),
+      option('--tool <name>', 'name of a function tool that your app answers', { parse: onlyOne }),
       option('--json', 'for programs: the written files'),
     ],
     examples: [

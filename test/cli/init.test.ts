@@ -36,6 +36,14 @@ test('writes a configuration that loads, and a secret that only its owner may re
   expect(comments.length).toBeGreaterThan(10)
 })
 
+test('refuses a second tool, because it writes one', async () => {
+  const folder = await folderWith({})
+  const { code, err } = await start(['init', ...URLS, '--tool', 'a', '--tool', 'b'], { cwd: folder }).ended
+  expect(code).toBe(2)
+  expect(err).toContain("option '--tool <name>' does not accept 'b'. It follows 'a', and may be given once.")
+  expect(existsSync(path.join(folder, 'sidecar.yaml'))).toBe(false)
+})
+
 test('prints the written files for programs', async () => {
   const folder = await folderWith({})
   const file = path.join(folder, 'sidecar.yaml')
