@@ -65,12 +65,6 @@ export function toolAddress(text: string, before: unknown): JsonObject {
   return { ...(isObject(before) ? before : {}), [name]: appAddress(url) }
 }
 
-/** `--tool lookup_order --tool check_stock`: the second would silently replace the first. */
-export function onlyOne(text: string, before: unknown): string {
-  if (before === undefined) return text
-  throw new InvalidArgumentError(`It follows '${String(before)}', and may be given once.`)
-}
-
 function parseIso(text: string): number | null {
   const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN
   return Number.isNaN(time) ? null : time

@@ -5,11 +5,11 @@ import {
   listenAddress,
   pointInTime,
   seqOrTime,
-  onlyOne,
   toolAddress,
   wholeNumber,
 } from './argument.ts'
 import { option, type CommandSpec } from './command.ts'
+import { onlyOne } from './once.ts'
 
 /** The file that `init` writes. */
 const CONFIG = option('-c, --config <file>', 'configuration, YAML or JSON', {
