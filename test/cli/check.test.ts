@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
 import { folderWith } from '../config/folder.ts'
 import { createSidecar } from '../../src/sidecar/sidecar.ts'
@@ -166,7 +166,8 @@ describe('check', () => {
     await sidecar.start()
     const { port = 0 } = sidecar.address.admin ?? {}
     const host = `127.0.0.1:${port}`
-    const same = await findings([`admin: { listen: "${host}" }`]).finally(() => sidecar.stop())
+    onTestFinished(() => sidecar.stop())
+    const same = await findings([`admin: { listen: "${host}" }`])
     expect(same.of('admin.listen')).toMatchObject({
       state: 'ok',
       message: `${host} is used by a running sidecar`,
