@@ -3,6 +3,7 @@ import type { Hint } from '../../core/hint.ts'
 import type { ChannelStatus, Observer } from '../../core/observer.ts'
 import type { Service } from '../../core/ports.ts'
 import type { Clock, Log, Timer } from '../../std/ports.ts'
+import { createThrottledLog } from '../../std/throttled-log.ts'
 import { sinceOf } from './outage.ts'
 
 export interface PollSource extends Required<Pick<Subscriber, 'swept'>> {
@@ -40,14 +41,17 @@ export function createPoll(options: {
     options.observer.channel('poll', status)
   }
 
+  // With `polling.interval: 1s` and a full disk, each second had a line with a stack trace.
+  const logRefusal = createThrottledLog<unknown>(clock, (times, error) =>
+    log.error({ err: error, times }, 'poll: the request for a read could not be stored'),
+  )
+
   const every = (ms: number, slot: number, whole: boolean): void => {
     timers[slot] = clock.after(ms, () => {
       const at = clock.now()
       options
         .hint([{ sessionId: null, channel: 'poll', at, scope: whole ? 'turns' : 'session', delay: 0 }])
-        .catch((error: unknown) =>
-          log.error({ err: error }, 'poll: the request for a read could not be stored'),
-        )
+        .catch(logRefusal)
       every(ms, slot, whole)
     })
   }
