@@ -117,7 +117,7 @@ const RUNNING: readonly CommandSpec[] = [
     name: 'run',
     summary: 'run the sidecar; the command of the container',
     description:
-      'Runs the sidecar until SIGTERM or SIGINT, then finishes the work under way; a second signal ends it at once.',
+      'Runs the sidecar until SIGTERM, SIGINT or SIGHUP, then finishes the work under way; a second signal ends it at once.',
     options: [CONFIG],
     examples: ['session-sidecar run -c sidecar.yaml'],
     load: async () => (await import('./run.ts')).run,

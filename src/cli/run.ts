@@ -6,7 +6,7 @@ import { reportFailure } from './failure.ts'
 import { offerOwnPackage } from './own-package.ts'
 
 /**
- * Runs the sidecar until a signal. SIGTERM or SIGINT: stop claiming, finish the work under way,
+ * Runs the sidecar until a signal. SIGTERM, SIGINT or SIGHUP: stop claiming, finish the work under way,
  * exit 0. A second signal, or the end of the grace period, exits at once with 1. An unhandled
  * rejection also exits with 1, after a last line in the log, and so does a lost store.
  */

@@ -42,7 +42,7 @@ export async function warnOfPast(
     log.warn(
       { before, now: baseUrl },
       'store: it has sessions and a cursor from another service.base_url. If that is another service, stop, and set ' +
-        'store.url to another file',
+        'store.url to another store',
     )
   }
   const { deliveries } = await store.read.counts()
