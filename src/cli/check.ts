@@ -9,7 +9,7 @@ import { count } from './text.ts'
 import { asTyped } from './working-folder.ts'
 
 /**
- * The command `check`, which takes at most five seconds, or 15 with modules. A configuration with faults ends it at
+ * The command `check`, which takes at most five seconds, or ten with modules. A configuration with faults ends it at
  * once, as it would end `run`: exit 2.
  */
 export async function check(

@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -64,6 +65,29 @@ describe('check', () => {
     const bad = await of('bad')
     expect(bad).toMatchObject({ code: 1, found: [{ subject: 'modules', state: 'fail' }] })
     expect(bad.found[0]?.message).toContain('bad.mjs cannot be imported')
+  })
+
+  test('connects to tools while modules are imported, so that it ends in time', async () => {
+    const modules = await folderWith({
+      'slow.mjs': `import { existsSync } from 'node:fs'
+        for (const until = Date.now() + 5000; !existsSync(import.meta.dirname + '/connected');) {
+          if (Date.now() > until) throw new Error('nothing connects')
+          await new Promise((resolve) => setTimeout(resolve, 10))
+        }
+        export default { kind: 'handlers', events: [], tools: [] }`,
+    })
+    const server = createServer(() => writeFileSync(`${modules}/connected`, ''))
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    onTestFinished(() => void server.close())
+    const { found } = await findings([
+      `handlers: [{ name: app, module: "${modules}/slow.mjs" }]`,
+      `tools: [{ name: look, url: "http://127.0.0.1:${port}/" }]`,
+    ])
+    expect(found.filter(({ subject }) => /^(modules|handler|tool)/.test(subject))).toMatchObject([
+      { subject: 'handler app', state: 'ok' },
+      { subject: 'tool look', state: 'ok' },
+    ])
   })
 
   test('finds the package for a module that has none beside it, as run does', async () => {

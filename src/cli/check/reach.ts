@@ -28,14 +28,12 @@ export async function checkTargets(config: Config, specs: () => Promise<Specs | 
     })),
     ...tools.map(({ name, target }, index) => ({ subject: `tool ${name}`, path: `tools[${index}]`, target })),
   ]
+  // An import may take 10 s, and a connection 3 s: at the same time, they take 10 s in all.
+  const reached = Promise.all(targets.map((target) => targetFinding(target)))
   const usesModules = targets.some(({ target }) => target.kind === 'module')
   const modules = usesModules ? await specs() : { tools, warnings: [] }
-  const fault = typeof modules === 'string' ? modules : null
-  const findings = await Promise.all(
-    targets
-      .filter(({ target }) => fault === null || target.kind === 'http')
-      .map(({ subject, path, target }) => targetFinding(subject, path, target)),
-  )
+  const isUsable = typeof modules !== 'string'
+  const findings = (await reached).filter((_, at) => isUsable || targets[at]?.target.kind === 'http')
   if (typeof modules === 'string')
     return [
       fail('modules', modules, 'correct it: until then, "session-sidecar run" does not start'),
@@ -49,7 +47,14 @@ export async function checkTargets(config: Config, specs: () => Promise<Specs | 
   ]
 }
 
-async function targetFinding(subject: string, path: string, target: TargetConfig): Promise<Finding> {
+/** A handler or tool, and its key in the configuration. */
+interface Target {
+  subject: string
+  path: string
+  target: TargetConfig
+}
+
+async function targetFinding({ subject, path, target }: Target): Promise<Finding> {
   if (target.kind === 'module') return ok(subject, `is ${target.path}`)
   const fault = await reach(new URL(target.url))
   return fault === null
