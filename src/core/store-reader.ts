@@ -66,8 +66,8 @@ export interface StoreReader {
   /** Actions that are not resolved, the oldest first. */
   openActions(query: { after?: string | undefined; limit: number }): Promise<Listed<OpenAction>>
   /**
-   * Functions that sessions wait for and that are not in `tools`, the longest wait first. Names are cut after 65
-   * characters.
+   * Functions that sessions wait for and that no tool with a name in `tools` answers, the longest wait first. Names are cut
+   * after 65 characters.
    */
   functionsBeside(tools: readonly string[], limit: number): Promise<OpenFunction[]>
   handlers(): Promise<HandlerRecord[]>

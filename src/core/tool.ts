@@ -11,7 +11,7 @@ export const TOOL_ERROR = 'The tool could not complete this request.'
 export const ANY_FUNCTION = '*'
 const FUNCTION = /^[A-Za-z0-9_-]{1,64}$/
 
-/** `not.a.name` is none: it may not be put into an address. */
+/** `not.a.name` is not one: it may not be put into an address. */
 export function isToolName(name: string): boolean {
   return FUNCTION.test(name)
 }

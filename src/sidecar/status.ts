@@ -7,7 +7,6 @@ import type { Health } from '../core/resource.ts'
 import type { StoreError } from '../core/store-error.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import type { Clock } from '../std/ports.ts'
-import { answers } from '../core/tool.ts'
 import type { ServiceClient } from '../client/service.ts'
 import type { Discovery } from '../client/discovery/discovery.ts'
 import { resultsOf } from '../client/discovery/results.ts'
@@ -38,10 +37,7 @@ export async function reportStatus(parts: {
   const { service, engine, configured } = parts
   const counts = await parts.store.counts()
   const tools = new Set(parts.tools.map(({ name }) => name))
-  // `*` answers no function with a name such as `not.a.name`.
-  const functions = (await parts.store.functionsBeside([...tools], FUNCTIONS)).filter(
-    ({ name }) => !answers(tools, name),
-  )
+  const functions = await parts.store.functionsBeside([...tools], FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
   const { shards } = engine
   /** On a process that does not lead, the leader runs the channel: its state there. */

@@ -148,6 +148,11 @@ describe('a configuration', () => {
     expect(warnings).toEqual([])
   })
 
+  test('with a database at an IPv6 address with a zone is refused', async () => {
+    const env = { PGUSER: 'u', PGHOST: 'fe80::1%eth0' }
+    await expect(load(`${head}store: { url: "postgres:///d" }`, env)).rejects.toThrow('has a zone')
+  })
+
   test('with a database takes from the variables what its address leaves out, and the password from a file', async () => {
     const { config, warnings } = await load(
       `${head}store: { url: "postgres://db.example.com/?sslrootcert=ca.pem", password_file: password }`,

@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest'
+import type { DeliveryRecord } from '../../src/core/delivery.ts'
 import { openBacklog } from './backlog.ts'
+
+const positionsOf = (rows: readonly DeliveryRecord[]): number[] => rows.map(({ pos }) => pos)
+const downFrom = (first: number, step = 1): number[] =>
+  Array.from({ length: 20 }, (_, index) => first - index * step)
 
 it('a page of deliveries reads few facts of a long backlog, and continues where the last one ended', async () => {
   const { store, factsRead } = await openBacklog(20_000)
@@ -7,9 +12,52 @@ it('a page of deliveries reads few facts of a long backlog, and continues where 
     const first = await store.read.deliveries({ limit: 20 })
     const after = first.rows.at(-1)?.id ?? ''
     const second = await store.read.deliveries({ limit: 20, status: 'pending', handler: 'app', after })
-    const positions = [...first.rows, ...second.rows].map(({ id }) => Number(id.split('_')[1]))
-    expect(positions).toEqual(Array.from({ length: 40 }, (_, index) => 20_000 - index))
+    expect(positionsOf(first.rows)).toEqual(downFrom(20_000))
+    expect(positionsOf(second.rows)).toEqual(downFrom(19_980))
     await store.close()
   })
   expect(read).toBeLessThan(1000)
+})
+
+it('the page of one session reads few facts of a long backlog', async () => {
+  const { store, factsRead } = await openBacklog(20_000)
+  const read = await factsRead(20, async () => {
+    const { rows } = await store.read.deliveries({ limit: 20, sessionId: 'ses_7' })
+    expect(positionsOf(rows)).toEqual(downFrom(19_907, 100))
+    await store.close()
+  })
+  expect(read).toBeLessThan(1000)
+})
+
+it('a page reads few facts where the handler refused each of them', async () => {
+  const { store, factsRead } = await openBacklog(
+    20_000,
+    20_000,
+    `INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log)
+       SELECT f.pos, 1, l.id, 0, 1, '{"at":1,"status":500,"ms":1}' FROM sidecar.facts f JOIN sidecar.lanes l ON l.key = f.session_id`,
+  )
+  const read = await factsRead(20, async () => {
+    const { rows } = await store.read.deliveries({ limit: 20, status: 'pending' })
+    expect(positionsOf(rows)).toEqual(downFrom(20_000))
+    await store.close()
+  })
+  expect(read).toBeLessThan(1000)
+})
+
+it('an old backlog is found behind newer facts that are delivered', async () => {
+  const { store } = await openBacklog(
+    20_000,
+    100,
+    `INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log)
+       SELECT f.pos, 1, l.id, 1, 1, '' FROM sidecar.facts f JOIN sidecar.lanes l ON l.key = f.session_id WHERE f.pos > 12000;
+     UPDATE sidecar.lanes SET pending = 120`,
+  )
+  const all = await store.read.deliveries({ limit: 20 })
+  expect(all.rows.map(({ pos, status }) => [pos, status])).toEqual(
+    downFrom(20_000).map((pos) => [pos, 'delivered']),
+  )
+  const pending = await store.read.deliveries({ limit: 20, status: 'pending', handler: 'app' })
+  expect(positionsOf(pending.rows)).toEqual(downFrom(12_000))
+  expect((await store.read.deliveries({ limit: 20, status: 'pending', handler: 'other' })).rows).toEqual([])
+  await store.close()
 })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
 import type { Store } from '../../src/core/store.ts'
@@ -12,21 +13,25 @@ interface Backlog {
   factsRead(least: number, run: () => Promise<void>): Promise<number>
 }
 
-/** A store in PostgreSQL in which so many facts of a hundred sessions wait for the handler `app`. */
-export async function openBacklog(facts: number): Promise<Backlog> {
+/**
+ * A store in PostgreSQL in which so many facts of so many sessions wait for the handler `app`. `then`: SQL that changes that.
+ */
+export async function openBacklog(facts: number, sessions = 100, then = ''): Promise<Backlog> {
+  const path = `backlog ${randomUUID()}`
   const { url, store } = await on('PostgreSQL', async () => ({
-    url: await databaseAt('backlog'),
-    ...(await openStore({ path: 'backlog' }, [everything('app')])),
+    url: await databaseAt(path),
+    ...(await openStore({ path }, [everything('app'), everything('other')])),
   }))
   const admin = new Client({ connectionString: url })
   await admin.connect()
   onTestFinished(() => admin.end())
   await admin.query(`
     INSERT INTO sidecar.facts (pos, id, type, session_id, at, family, body, checksum, wanted)
-      SELECT n, n, 'agent.message', 'ses_' || n % 100, 0, 'transcript', '{}', 0, 2 FROM generate_series(1, ${facts}) AS n;
+      SELECT n, n, 'agent.message', 'ses_' || n % ${sessions}, 0, 'transcript', '{}', 0, 2 FROM generate_series(1, ${facts}) AS n;
     INSERT INTO sidecar.lanes (handler, key, shard, pending, due_at, fresh)
       SELECT 1, session_id, 0, count(*), 0, min(pos) FROM sidecar.facts GROUP BY session_id;
-    ANALYZE sidecar.facts; ANALYZE sidecar.lanes`)
+    ${then};
+    ANALYZE sidecar.facts; ANALYZE sidecar.lanes; ANALYZE sidecar.delivery_rows`)
   await admin.query('SELECT pg_stat_force_next_flush()')
   const read = async (): Promise<number> => {
     const { rows } = await admin.query<{ read: string }>(
@@ -40,9 +45,13 @@ export async function openBacklog(facts: number): Promise<Backlog> {
     async factsRead(least, run) {
       const before = await read()
       await run()
+      // They may come in parts.
+      let seen = -1
       return await until('the statistics', async () => {
         const more = (await read()) - before
-        return more >= least && more
+        const isWhole = more >= least && more === seen
+        seen = more
+        return isWhole && more
       })
     },
   }

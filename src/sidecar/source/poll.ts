@@ -56,9 +56,9 @@ export function createPoll(options: {
     })
   }
 
-  /** When the service began to reject our token, or to accept it again. */
-  let judgedAt = 0
-  service.onAuthorization(() => void (judgedAt = clock.now()))
+  /** When the service began to reject our token; null: it does not. */
+  let rejectedAt: number | null = null
+  service.onAuthorization((authorized) => void (rejectedAt = authorized ? null : clock.now()))
 
   return {
     start() {
@@ -78,8 +78,8 @@ export function createPoll(options: {
     },
     status() {
       if (status.state === 'disabled') return status
-      const since = Math.max(status.since, judgedAt)
-      if (service.authorized()) return { ...status, since }
+      if (service.authorized()) return status
+      const since = rejectedAt ?? status.since
       return { ...status, since, state: 'stopped', lastError: 'the token was rejected' }
     },
   }

@@ -3,9 +3,15 @@ import type { Value } from './database.ts'
 /** A condition with a `?` for each of its values. */
 type Condition = readonly [string, ...(Value | undefined)[]]
 
-/** The conditions that all hold. Those with a value that is undefined are left out. */
-export function where(conditions: readonly Condition[]): { text: string; values: Value[] } {
-  const values: Value[] = []
+/**
+ * The conditions that all hold. Those with a value that is undefined are left out. `before`: the values of the statement so
+ * far; `values` begins with them.
+ */
+export function where(
+  conditions: readonly Condition[],
+  before: readonly Value[] = [],
+): { text: string; values: Value[] } {
+  const values = [...before]
   const texts: string[] = []
   for (const [condition, ...given] of conditions) {
     if (given.includes(undefined)) continue

@@ -1,3 +1,4 @@
+import { ANY_FUNCTION } from '../../../core/tool.ts'
 import type { StoreCounts } from '../../../core/counts.ts'
 import { parseDeliveryId } from '../../../core/delivery.ts'
 import { streamFactIds, type StoredFact } from '../../../core/fact.ts'
@@ -24,18 +25,16 @@ const DELIVERY = selectFrom('sidecar.deliveries')
 const ROW = selectFrom('sidecar.delivery_rows')
 const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM sidecar.fresh_deliveries)`)
 const STUCK = stuckOf('sidecar.', '$1::text')
-/** A backlog of more deliveries is walked through fact by fact. */
+/** In a backlog of more deliveries, those without a row are found by a walk through the facts. */
 const LONG = 10_000
+/** So many facts are walked through in one statement, so that it ends in time. */
+const STRETCH = 500_000
 /**
- * As FRESH, for a long backlog: the page of a million deliveries took longer than a statement may, because all of them were
- * joined and sorted. `OFFSET 0` makes the server take fact after fact, the newest first, until the page is full. `last`: the
- * parameter with the highest position; null: there is none.
+ * The page of a million deliveries took longer than a statement may, because FRESH joins and sorts all of them. This takes fact
+ * after fact, the newest first, until the page is full: that is the effect of `OFFSET 0`.
  */
-const backlogUpTo = (
-  last: number,
-): string => `SELECT d.*, f.id, f.type, f.session_id FROM (SELECT * FROM sidecar.facts WHERE wanted <> 0
-    AND pos <= coalesce($${last}::bigint, ${Number.MAX_SAFE_INTEGER})
-    AND pos >= (SELECT min(fresh) FROM sidecar.lanes WHERE pending > 0) ORDER BY pos DESC OFFSET 0) f, LATERAL (
+const walkThrough = (facts: string): string => `SELECT d.*, f.id, f.type, f.session_id
+  FROM (SELECT * FROM sidecar.facts ${facts} ORDER BY pos DESC OFFSET 0) f, LATERAL (
     SELECT f.pos AS fact_pos, h.number AS handler, h.name AS handler_name, 0 AS status, '' AS log, NULL AS answer, l.due_at
     FROM sidecar.handlers h JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '')
       AND f.pos >= l.fresh AND l.pending > 0
@@ -168,13 +167,16 @@ function createDeliveries(
     )
     return row ?? null
   }
-  const isLong = async (handler: number | undefined): Promise<boolean> => {
+  /** Where deliveries without a row can be: the bits of their handlers in `wanted`, and the first and last position. */
+  const placesOf = async (handler: number | undefined) => {
     const { text, values } = where([['handler = ?', handler]])
-    const [row] = await queries.rows<{ long: boolean }>(
-      `SELECT coalesce(sum(pending), 0) > ${LONG} AS long FROM sidecar.lanes ${text}`,
+    const [row] = await queries.rows<{ bits: number; low: number; high: number; pending: number }>(
+      `SELECT coalesce(bit_or(1 << handler), 0) AS bits, coalesce(min(fresh), 0) AS low,
+         (SELECT coalesce(max(pos), 0) FROM sidecar.facts) AS high, coalesce(sum(pending), 0)::bigint AS pending
+       FROM (SELECT * FROM sidecar.lanes WHERE pending > 0 AND handler <= 30) l ${text}`,
       values,
     )
-    return row?.long === true
+    return row ?? { bits: 0, low: 0, high: 0, pending: 0 }
   }
   return {
     async deliveries({ after, limit, status, handler, factId, sessionId, since }) {
@@ -185,24 +187,45 @@ function createDeliveries(
           ? undefined
           : ((await lanes.handlers(queries)).find(({ name }) => name === handler)?.number ?? null)
       if (number === null) return NOTHING
+      const before = [
+        '(d.fact_pos, d.handler) < (?::bigint, ?::int)',
+        cursor?.fact_pos,
+        cursor?.handler,
+      ] as const
+      const ofHandler = ['d.handler = ?', number] as const
       const { text, values } = where([
-        ['(d.fact_pos, d.handler) < (?::bigint, ?::int)', cursor?.fact_pos, cursor?.handler],
+        before,
         ['d.status = ?', status === undefined ? undefined : STATUSES.indexOf(status)],
-        ['d.handler = ?', number],
+        ofHandler,
         ['f.id = ?', factId],
         ["coalesce(f.session_id, '') = ?", sessionId],
         ['f.at >= ?::bigint', since],
       ])
-      const page = (select: string, place = 'd.fact_pos', given = values): Promise<DeliveryRow[]> =>
-        queries.rows(`${select} ${text} ORDER BY ${place} DESC, d.handler DESC LIMIT ${limit + 1}`, given)
-      const freshPage = async (): Promise<DeliveryRow[]> => {
-        if (factId !== undefined || sessionId !== undefined || !(await isLong(number))) return page(FRESH)
-        return page(backlogUpTo(values.length + 1), 'f.pos', [...values, cursor?.fact_pos ?? null])
+      const page = (select: string): Promise<DeliveryRow[]> =>
+        queries.rows(`${select} ${text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit + 1}`, values)
+      const rows = await page(ROW)
+
+      /** The deliveries without a row that come before the last of `rows`. */
+      const fresh = async (): Promise<DeliveryRow[]> => {
+        const { bits, low, high, pending } = await placesOf(number)
+        if (factId !== undefined || pending <= LONG) return await page(FRESH)
+        const end = Math.max(low, rows[limit]?.fact_pos ?? 0)
+        const found: DeliveryRow[] = []
+        for (let last = cursor?.fact_pos ?? high; last >= end && found.length <= limit; last -= STRETCH) {
+          const facts = where([
+            ['wanted & ?::int <> 0', bits],
+            ['pos BETWEEN ?::bigint AND ?::bigint', Math.max(end, last - STRETCH + 1), last],
+            ["coalesce(session_id, '') = ?", sessionId],
+            ['at >= ?::bigint', since],
+          ])
+          const outer = where([before, ofHandler], facts.values)
+          const select = `${walkThrough(facts.text)} ${outer.text} ORDER BY f.pos DESC, d.handler DESC LIMIT ${limit + 1}`
+          found.push(...(await queries.rows<DeliveryRow>(select, outer.values)))
+        }
+        return found
       }
-      const fresh = status === undefined || status === 'pending' ? await freshPage() : []
-      const rows = [...fresh, ...(await page(ROW))].toSorted(
-        (a, b) => b.fact_pos - a.fact_pos || b.handler - a.handler,
-      )
+      if (status === undefined || status === 'pending') rows.push(...(await fresh()))
+      rows.sort((a, b) => b.fact_pos - a.fact_pos || b.handler - a.handler)
       return mapListed(
         list(rows.slice(0, limit + 1), limit, ({ log, answer }) => log.length + (answer?.length ?? 0)),
         (row) => [deliveryOf(row)],
@@ -337,7 +360,8 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
         `SELECT * FROM (
            SELECT left(a.name, 65) AS name, count(*) AS calls, min(${OPEN_SINCE}) AS oldest
            ${OPEN} AND a.type = 'function_call' GROUP BY 1) beside
-         WHERE name IS NOT NULL AND name <> ALL ($1::text[]) ORDER BY oldest, name COLLATE "C" LIMIT ${limit}`,
+         WHERE name IS NOT NULL AND name <> ALL ($1::text[])
+           AND ('${ANY_FUNCTION}' <> ALL ($1::text[]) OR name !~ '^[A-Za-z0-9_-]{1,64}$') ORDER BY oldest, name COLLATE "C" LIMIT ${limit}`,
         [tools],
       ),
   }

@@ -47,7 +47,8 @@ export async function assertUsable(queries: Queries, url: string): Promise<void>
     throw new OperatorError(
       `store: the database ${database} at ${place} has the encoding ${encoding}, which lacks characters`,
       1,
-      `create another one: CREATE DATABASE … OWNER "${user}" ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0`,
+      `create another one, and move a store with pg_dump and pg_restore: CREATE DATABASE … OWNER "${user}" ENCODING 'UTF8' ` +
+        `LOCALE 'C' TEMPLATE template0`,
     )
 }
 

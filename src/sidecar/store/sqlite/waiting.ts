@@ -1,3 +1,4 @@
+import { ANY_FUNCTION } from '../../../core/tool.ts'
 import type { OpenAction, OpenFunction, OpenTurn, StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { list, mapListed, NOTHING } from './listing.ts'
@@ -40,15 +41,18 @@ export function createWaiting(
      ORDER BY ${SINCE}, a.call_id LIMIT ?`,
   )
 
-  const functions = db.prepare<[string, number], OpenFunction>(
+  const functions = db.prepare<[{ tools: string; limit: number }], OpenFunction>(
     `SELECT substr(iif(json_valid(a.raw), a.raw ->> 'name', NULL), 1, 65) AS name, count(*) AS calls, min(${SINCE}) AS oldest
      ${OPEN} AND a.type = 'function_call' GROUP BY 1
-     HAVING name IS NOT NULL AND name NOT IN (SELECT value FROM json_each(?)) ORDER BY oldest, name LIMIT ?`,
+     HAVING name IS NOT NULL AND name NOT IN (SELECT value FROM json_each(@tools))
+       AND ('${ANY_FUNCTION}' NOT IN (SELECT value FROM json_each(@tools))
+         OR name GLOB '*[^A-Za-z0-9_-]*' OR length(name) NOT BETWEEN 1 AND 64)
+     ORDER BY oldest, name LIMIT @limit`,
   )
 
   return {
     async functionsBeside(tools, limit) {
-      return functions.all(JSON.stringify(tools), limit)
+      return functions.all({ tools: JSON.stringify(tools), limit })
     },
     async openTurns({ after, limit }) {
       const at = after === undefined ? -1 : turnAt.get(after)
