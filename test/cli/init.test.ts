@@ -40,7 +40,9 @@ test('refuses a second tool, because it writes one', async () => {
   const folder = await folderWith({})
   const { code, err } = await start(['init', ...URLS, '--tool', 'a', '--tool', 'b'], { cwd: folder }).ended
   expect(code).toBe(2)
-  expect(err).toContain("option '--tool <name>' does not accept 'b'. It follows 'a', and may be given once.")
+  expect(err).toContain(
+    "option '--tool <name>' does not accept 'b'. It may be given once, and 'a' was given already.",
+  )
   expect(existsSync(path.join(folder, 'sidecar.yaml'))).toBe(false)
 })
 

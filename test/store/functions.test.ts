@@ -11,10 +11,7 @@ it('functions that not even the tool * can answer are found behind many that it 
   const opened = names.map((name, index) =>
     readAction({ type: 'function_call', call_id: `call_${index}`, name, created_at: 1_700_000_000 + index }),
   )
-  const session = readSession(
-    { id: 'ses_1', status: 'working', updated_at: 1_700_000_000 },
-    () => undefined,
-  )
+  const session = readSession({ id: 'ses_1', status: 'working', updated_at: 1_700_000_000 }, () => undefined)
   await store.log.commit({ readings: [readingOf('ses_1', { session, opened })] })
   const found = async (tools: readonly string[]) =>
     (await store.read.functionsBeside(tools, 20)).map(({ name }) => name)

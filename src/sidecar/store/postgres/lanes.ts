@@ -87,8 +87,7 @@ export class Lanes {
   }
 
   async register(queries: Queries, handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]> {
-    // A name that is in conflict uses a number up. A handler that was added after some dozens of starts had no bit
-    // because of that.
+    // A name that is in conflict uses a number up: after some dozens of starts, a new handler got one above HIGHEST_BIT.
     await queries.change(
       `INSERT INTO sidecar.handlers (name) SELECT name FROM unnest($1::text[]) AS given(name)
        WHERE name NOT IN (SELECT name FROM sidecar.handlers) ON CONFLICT DO NOTHING`,

@@ -27,20 +27,20 @@ const FRESH = selectFrom(`(SELECT *, 0 AS status, '' AS log, NULL AS answer FROM
 const STUCK = stuckOf('sidecar.', '$1::text')
 /** In a backlog of more deliveries, those without a row are found by a walk through the facts. */
 const LONG = 10_000
-/** So many facts are walked through in one statement, so that it ends in time. */
-const STRETCH = 500_000
+/** So many facts are read by the first statement of a walk, and at most so many by a later one: each ends in time. */
+const STRETCH = { first: 256, most: 65_536 }
 /**
- * The page of a million deliveries took longer than a statement may, because FRESH joins and sorts all of them. This takes fact
- * after fact, the newest first, until the page is full: that is the effect of `OFFSET 0`.
+ * The page of a million deliveries took longer than a statement may, because FRESH joins and sorts all of them. This finds
+ * those of a part of the facts. `facts`: the condition on facts, whose first two values are the ends of the part.
  */
-const walkThrough = (facts: string): string => `SELECT d.*, f.id, f.type, f.session_id
-  FROM (SELECT * FROM sidecar.facts ${facts} ORDER BY pos DESC OFFSET 0) f, LATERAL (
-    SELECT f.pos AS fact_pos, h.number AS handler, h.name AS handler_name, 0 AS status, '' AS log, NULL AS answer, l.due_at
-    FROM sidecar.handlers h JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '')
-      AND f.pos >= l.fresh AND l.pending > 0
-    WHERE h.number <= 30 AND f.wanted >> h.number & 1 = 1
-      AND NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows r WHERE r.fact_pos = f.pos AND r.handler = h.number)
-    OFFSET 0) d`
+const walkThrough = (facts: string): string => `SELECT * FROM (
+    SELECT f.pos AS fact_pos, h.number AS handler, h.name AS handler_name, 0 AS status, '' AS log, NULL AS answer, l.due_at,
+      f.id, f.type, f.session_id
+    FROM (SELECT * FROM sidecar.facts ${facts}) f
+    JOIN sidecar.handlers h ON h.number <= 30 AND f.wanted >> h.number & 1 = 1
+    JOIN sidecar.lanes l ON l.handler = h.number AND l.key = coalesce(f.session_id, '') AND f.pos >= l.fresh AND l.pending > 0
+    WHERE NOT EXISTS (SELECT 1 FROM sidecar.delivery_rows r
+      WHERE r.fact_pos = f.pos AND r.handler = h.number AND r.fact_pos BETWEEN $1::bigint AND $2::bigint)) d`
 const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
 const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
@@ -211,16 +211,19 @@ function createDeliveries(
         if (factId !== undefined || pending <= LONG) return await page(FRESH)
         const end = Math.max(low, rows[limit]?.fact_pos ?? 0)
         const found: DeliveryRow[] = []
-        for (let last = cursor?.fact_pos ?? high; last >= end && found.length <= limit; last -= STRETCH) {
+        let last = cursor?.fact_pos ?? high
+        for (let size = STRETCH.first; last >= end && found.length <= limit;) {
           const facts = where([
+            ['pos BETWEEN ?::bigint AND ?::bigint', Math.max(end, last - size + 1), last],
             ['wanted & ?::int <> 0', bits],
-            ['pos BETWEEN ?::bigint AND ?::bigint', Math.max(end, last - STRETCH + 1), last],
             ["coalesce(session_id, '') = ?", sessionId],
             ['at >= ?::bigint', since],
           ])
           const outer = where([before, ofHandler], facts.values)
-          const select = `${walkThrough(facts.text)} ${outer.text} ORDER BY f.pos DESC, d.handler DESC LIMIT ${limit + 1}`
+          const select = `${walkThrough(facts.text)} ${outer.text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit + 1}`
           found.push(...(await queries.rows<DeliveryRow>(select, outer.values)))
+          last -= size
+          size = Math.min(size * 4, STRETCH.most)
         }
         return found
       }
