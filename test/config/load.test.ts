@@ -117,6 +117,10 @@ describe('a configuration', () => {
     ['sqlite::memory:', { kind: 'sqlite', path: ':memory:', former: [] }],
     ['postgres://u@h/d', { kind: 'postgres', url: 'postgres://u@h:5432/d', password: null, tls: null }],
     [
+      'postgres://u@%2Frun%2Fa%25b/d',
+      { kind: 'postgres', url: 'postgres://u@%2Frun%2Fa%25b:5432/d', password: null, tls: null },
+    ],
+    [
       'postgresql://u:p%40s@[::1]:6432/d?sslmode=require',
       {
         kind: 'postgres',

@@ -48,7 +48,7 @@ export async function databaseOf(
   const database = decoded(url.pathname.slice(1)) || (env['PGDATABASE'] ?? '') || user
   if (user === '') blame('names no user: postgres://USER@HOST/DATABASE, or set PGUSER')
   if (host.includes(',')) blame('names several hosts: use the one address that leads to the primary')
-  if (host.includes('%')) blame('has a zone in its IPv6 address, which is not supported')
+  if (isIPv6(host) && host.includes('%')) blame('has a zone in its IPv6 address, which is not supported')
   if (url.searchParams.has('password')) blame('must hold no parameter "password": set password_file')
   if (url.password !== '' && password !== null) blame('holds a password beside password or password_file')
   // PGHOST has an IPv6 address without the brackets that it has in a URL.
