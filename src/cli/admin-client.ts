@@ -1,5 +1,5 @@
 import type { Config } from '../sidecar/config/config.ts'
-import { listenText } from '../sidecar/config/listen.ts'
+import { urlOf } from '../sidecar/config/listen.ts'
 import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
 import { VERSION } from '../sidecar/version.ts'
 import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../std/json.ts'
@@ -41,7 +41,7 @@ const WRONG_TOKEN = 'give the admin.token of that sidecar in SIDECAR_ADMIN_TOKEN
 export async function adminClient(options: AdminOptions, env: Environment): Promise<AdminClient> {
   const configured = options.config === undefined ? null : await adminOf(options.config, env)
   const given = options.url ?? nonEmpty(env['SIDECAR_ADMIN_URL'])
-  const base = originOf(given ?? (configured === null ? DEFAULT_URL : addressOf(configured.listen)))
+  const base = originOf(given ?? (configured === null ? DEFAULT_URL : urlOf(configured.listen)))
   const token = (await tokenFrom(options, env)) ?? configured?.token ?? null
 
   const headers = {
@@ -139,11 +139,6 @@ function fits(template: readonly string[], given: readonly string[]): boolean {
   return (
     template.length === given.length && template.every((part, i) => part.startsWith('{') || part === given[i])
   )
-}
-
-function addressOf({ host, port }: { host: string; port: number }): string {
-  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${listenText({ host: reachable, port })}`
 }
 
 function originOf(url: string): string {

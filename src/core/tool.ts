@@ -9,21 +9,17 @@ export const TOOL_ERROR = 'The tool could not complete this request.'
 
 /** The name of a tool that answers every function without a tool of its own; `{name}` in its url is the function. */
 export const ANY_FUNCTION = '*'
-const FUNCTION = /^[A-Za-z0-9_-]{1,64}$/
-
-/** `not.a.name` is not one: it may not be put into an address. */
-export function isToolName(name: string): boolean {
-  return FUNCTION.test(name)
-}
+/** `not.a.name` is no name of a tool: it may not be put into an address. */
+export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /** The entry of `tools` for a function: under its name, else under `*`. */
 export function forFunction<T>(tools: ReadonlyMap<string, T>, name: string): T | undefined {
-  return tools.get(name) ?? (isToolName(name) ? tools.get(ANY_FUNCTION) : undefined)
+  return tools.get(name) ?? (TOOL_NAME.test(name) ? tools.get(ANY_FUNCTION) : undefined)
 }
 
 /** Whether one of the tools with these names answers a function. */
 export function answers(names: ReadonlySet<string>, name: string): boolean {
-  return names.has(name) || (isToolName(name) && names.has(ANY_FUNCTION))
+  return names.has(name) || (TOOL_NAME.test(name) && names.has(ANY_FUNCTION))
 }
 
 /** How a function tool is run. Durations in milliseconds. */

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { request } from 'undici'
 import type { Config } from '../../sidecar/config/config.ts'
-import { listenText, type ListenAddress } from '../../sidecar/config/listen.ts'
+import { listenText, urlOf, type ListenAddress } from '../../sidecar/config/listen.ts'
 import { fingerprint } from '../../sidecar/fingerprint.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 import type { Specs } from '../../sidecar/specs.ts'
@@ -57,11 +57,9 @@ function differs(config: Config, specs: Specs | string, running: string): boolea
 }
 
 /** The fingerprint of the configuration of the sidecar that listens there; null: no sidecar. Its metrics need no token. */
-async function fingerprintAt({ host, port }: ListenAddress): Promise<string | null> {
-  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
-  const at = listenText({ host: reachable, port })
+async function fingerprintAt(listen: ListenAddress): Promise<string | null> {
   try {
-    const answer = await request(`http://${at}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) })
+    const answer = await request(`${urlOf(listen)}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) })
     const text = await answer.body.text()
     return /^session_sidecar_configuration_info\{fingerprint="([^"]*)"/m.exec(text)?.[1] ?? null
   } catch {

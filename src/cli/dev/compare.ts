@@ -56,8 +56,8 @@ export async function settled(
 }
 
 /**
- * Waits until the app got the action, for at most a minute. On a busy machine the sidecar first read a session after 1.2 s, when the person had
- * answered: no fact reports such an action, and the demonstration missed it.
+ * Waits until the app got the action, for at most a minute. On a busy machine the sidecar first read a session after
+ * 1.2 s, when the person had answered: no fact reports such an action, and the demonstration missed it.
  */
 export async function shown(received: ReadonlyMap<string, Received>, callId: string): Promise<void> {
   const deadline = performance.now() + PATIENCE

@@ -18,6 +18,12 @@ export function listenText({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+/** The URL by which a program on this machine reaches a listener. */
+export function urlOf({ host, port }: ListenAddress): string {
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${listenText({ host: reachable, port })}`
+}
+
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase()
   return (

@@ -1,7 +1,7 @@
 import { messageOf } from '../../std/errors.ts'
 import type { HandlerLog } from '../../core/handler.ts'
 import type { JsonObject } from '../../std/json.ts'
-import type { ModuleTool, ToolResult } from '../../core/tool.ts'
+import { TOOL_NAME, type ModuleTool, type ToolResult } from '../../core/tool.ts'
 import { checkSettings, type ToolSettings } from './settings.ts'
 import { compileInput, type InputOf, type ToolInput } from './schema.ts'
 
@@ -51,8 +51,7 @@ export interface ToolDefinition {
  */
 export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
   const { name, description, input, run, explain = false, ...settings } = options
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
-    throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)
+  if (!TOOL_NAME.test(name)) throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)
   checkSettings(name, settings)
   const compiled = compileInput(input)
   return {

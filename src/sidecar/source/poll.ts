@@ -77,10 +77,13 @@ export function createPoll(options: {
       else become({ state: 'waiting', lastError: problem })
     },
     status() {
-      if (status.state === 'disabled') return status
-      if (service.authorized()) return status
-      const since = rejectedAt ?? status.since
-      return { ...status, since, state: 'stopped', lastError: 'the token was rejected' }
+      if (status.state === 'disabled' || service.authorized()) return status
+      return {
+        ...status,
+        since: rejectedAt ?? status.since,
+        state: 'stopped',
+        lastError: 'the token was rejected',
+      }
     },
   }
 }

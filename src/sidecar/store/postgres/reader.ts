@@ -1,4 +1,4 @@
-import { ANY_FUNCTION } from '../../../core/tool.ts'
+import { ANY_FUNCTION, TOOL_NAME } from '../../../core/tool.ts'
 import type { StoreCounts } from '../../../core/counts.ts'
 import { parseDeliveryId } from '../../../core/delivery.ts'
 import { streamFactIds, type StoredFact } from '../../../core/fact.ts'
@@ -364,7 +364,7 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
            SELECT left(a.name, 65) AS name, count(*) AS calls, min(${OPEN_SINCE}) AS oldest
            ${OPEN} AND a.type = 'function_call' GROUP BY 1) beside
          WHERE name IS NOT NULL AND name <> ALL ($1::text[])
-           AND ('${ANY_FUNCTION}' <> ALL ($1::text[]) OR name !~ '^[A-Za-z0-9_-]{1,64}$') ORDER BY oldest, name COLLATE "C" LIMIT ${limit}`,
+           AND ('${ANY_FUNCTION}' <> ALL ($1::text[]) OR name !~ '${TOOL_NAME.source}') ORDER BY oldest, name COLLATE "C" LIMIT ${limit}`,
         [tools],
       ),
   }
