@@ -4,11 +4,14 @@ import type { CallStep } from '../../core/call-machine.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Batch, Committed, Reading, Store } from '../../core/store.ts'
+import { pause } from '../../std/pause.ts'
+import type { Clock } from '../../std/ports.ts'
 import type { HintFilter } from './ownership.ts'
 
 /** The only way to commit facts. */
 export interface Intake {
-  commit(batch: Batch): Promise<Committed>
+  /** `more`: further frames wait for this commit. */
+  commit(batch: Batch, more?: AbortSignal): Promise<Committed>
   hint(hints: readonly Hint[]): Promise<void>
   /** @returns false when another read of the session was stored first: read again. */
   reading(reading: Reading): Promise<boolean>
@@ -22,32 +25,50 @@ export interface Intake {
 }
 
 /**
- * A frame that announces a call is committed up to this time later, milliseconds, to wait for the read that it caused.
- * If the service is near enough to answer by then, frame and call share one commit.
+ * A frame that announces a call waits this long before its commit, milliseconds, or until further frames arrive. The call
+ * is committed without it, and a fast tool has answered by then. Otherwise the frame's commit and its callback would delay
+ * that answer.
  */
-const CALL_NEAR = 2
+const AFTER_CALL = 5
+/**
+ * If the prefetch has found the call by then, and the call is accepted, the state of the session is read this much later,
+ * milliseconds. If its tool is fast, one read shows the call and its end.
+ */
+const READ_LATER = 50
+
+/** Nothing waits for the commit. */
+const NEVER = new AbortController().signal
 
 export function createIntake(options: {
-  store: Pick<Store, 'log' | 'shards'>
+  store: Pick<Store, 'log' | 'shards' | 'calls'>
   bus: Bus
   filter: HintFilter
+  clock: Clock
   /** This sidecar runs function tools. */
   hasTools: boolean
 }): Intake {
-  const { store, bus, filter, hasTools } = options
+  const { store, bus, filter, clock, hasTools } = options
 
-  const commit = async (batch: Batch, given = 0): Promise<Committed> => {
+  const putOff = async (hint: Hint): Promise<Hint> => {
+    if (!isCall(hint) || (await store.calls.get(callIdOf(hint))) === null) return hint
+    return { ...hint, delay: READ_LATER }
+  }
+
+  const commit = async (batch: Batch, more = NEVER, patience = 0): Promise<Committed> => {
     const { hints } = batch
-    let patience = given
+    let stored = batch
     if (hints !== undefined) {
       const { possible, certain } = filter.active
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
       bus.report((to) => to.hinted?.(possible, certain))
       const isNear = (one: Hint): boolean => isCall(one) && store.shards.owns(one.sessionId)
-      if (hasTools && batch.cursor !== undefined && certain.some(isNear)) patience = CALL_NEAR
+      if (hasTools && batch.cursor !== undefined && certain.some(isNear)) {
+        await pause(clock, AFTER_CALL, more)
+        stored = { ...batch, hints: await Promise.all(hints.map(putOff)) }
+      }
     }
-    const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)
+    const committed = await store.log.commit(filter.active ? { ...stored, scoped: true } : stored, patience)
     bus.publish(committed, batch)
     return committed
   }
@@ -66,13 +87,19 @@ export function createIntake(options: {
     },
     async step({ hints, patience = 0, ...step }) {
       const calls = [step]
-      const { refused } = await commit(hints === undefined ? { calls } : { calls, hints }, patience)
+      const { refused } = await commit(hints === undefined ? { calls } : { calls, hints }, NEVER, patience)
       return refused.length === 0
     },
   }
 }
 
+const REQUIRED = 'action.required/'
+
 /** Whether a hint announces an action, which may be a call, and is read at once. */
 function isCall({ delay, subject }: Hint): boolean {
-  return delay === 0 && subject?.startsWith('action.required/') === true
+  return delay === 0 && subject?.startsWith(REQUIRED) === true
+}
+
+function callIdOf({ subject }: Hint): string {
+  return subject?.slice(REQUIRED.length) ?? ''
 }
