@@ -78,15 +78,20 @@ describe('a frame that announces a call', () => {
   })
 
   it('has its session read later if the call is accepted meanwhile, and at once otherwise', async () => {
-    const dueAfter = async (accepted: readonly Call[]): Promise<number | null> => {
+    const second = { ...announced, subject: 'action.required/call_2' }
+    const dueAfter = async (
+      accepted: readonly Call[],
+      hints: readonly Hint[] = [announced],
+    ): Promise<number | null> => {
       const { clock, store, intake, note } = open(true)
-      note('frame', intake.commit(frames))
+      note('frame', intake.commit({ ...frames, hints }))
       await intake.addCalls(accepted)
       await clock.advance(AFTER_CALL)
       return await store.hints.nextDue()
     }
     expect(await dueAfter([])).toBe(0)
-    expect(await dueAfter([runningCall('call_1')])).toBe(50)
+    expect(await dueAfter([runningCall('call_1')])).toBe(100)
+    expect(await dueAfter([runningCall('call_1')], [announced, second])).toBe(0)
   })
 
   it('is committed at once where no tool runs', async () => {

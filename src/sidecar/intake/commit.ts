@@ -31,10 +31,10 @@ export interface Intake {
  */
 const AFTER_CALL = 5
 /**
- * If the prefetch has found the call by then, and the call is accepted, the state of the session is read this much later,
- * milliseconds. If its tool is fast, one read shows the call and its end.
+ * If the prefetch has found the call by then, and the call is accepted, the session is read this much later,
+ * milliseconds. If its tool and the rest of its turn are fast, one read shows all.
  */
-const READ_LATER = 50
+const READ_LATER = 100
 
 /** Nothing waits for the commit. */
 const NEVER = new AbortController().signal
@@ -49,9 +49,17 @@ export function createIntake(options: {
 }): Intake {
   const { store, bus, filter, clock, hasTools } = options
 
-  const putOff = async (hint: Hint): Promise<Hint> => {
-    if (!isCall(hint) || (await store.calls.get(callIdOf(hint))) === null) return hint
-    return { ...hint, delay: READ_LATER }
+  /** Puts off the reads of sessions, if every call that their hints announce is accepted. */
+  const putOff = async (hints: readonly Hint[]): Promise<Hint[]> => {
+    const accepted = new Map<string | null, boolean>()
+    for (const hint of hints) {
+      if (!isCall(hint)) continue
+      const known = (await store.calls.get(callIdOf(hint))) !== null
+      accepted.set(hint.sessionId, known && accepted.get(hint.sessionId) !== false)
+    }
+    return hints.map((hint) =>
+      accepted.get(hint.sessionId) === true ? { ...hint, delay: Math.max(hint.delay, READ_LATER) } : hint,
+    )
   }
 
   const commit = async (batch: Batch, more = NEVER, patience = 0): Promise<Committed> => {
@@ -65,7 +73,7 @@ export function createIntake(options: {
       const isNear = (one: Hint): boolean => isCall(one) && store.shards.owns(one.sessionId)
       if (hasTools && batch.cursor !== undefined && certain.some(isNear)) {
         await pause(clock, AFTER_CALL, more)
-        stored = { ...batch, hints: await Promise.all(hints.map(putOff)) }
+        stored = { ...batch, hints: await putOff(hints) }
       }
     }
     const committed = await store.log.commit(filter.active ? { ...stored, scoped: true } : stored, patience)
