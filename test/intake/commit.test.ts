@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Bus } from '../../src/core/bus.ts'
-import { newCall, type Call } from '../../src/core/call.ts'
-import { transition } from '../../src/core/call-machine.ts'
+import type { Call } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
+import { runningCall } from '../support/call.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
@@ -39,21 +39,6 @@ function open(hasTools: boolean) {
   }
   const note = (name: string, work: Promise<unknown>): void => void work.then(() => written.push(name))
   return { clock, store, intake, hints, note, writtenNow }
-}
-
-/** A call as it is stored while its tool runs. */
-function runningCall(callId: string): Call {
-  const call = newCall({
-    callId,
-    sessionId: 'ses_1',
-    turnId: null,
-    name: 'lookup',
-    action: {},
-    createdAt: null,
-    expiresAt: null,
-    receivedAt: 1,
-  })
-  return transition(call, { type: 'run_begun', at: 1 }) ?? call
 }
 
 describe('a frame that announces a call', () => {
