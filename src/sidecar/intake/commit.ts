@@ -36,6 +36,12 @@ const AFTER_CALL = 5
  */
 const READ_LATER = 100
 
+/**
+ * Concurrent prefetches; with more to read, the list may be cheaper. If a commit announces more calls, none is prefetched,
+ * so none is accepted before the commit, and it need not wait.
+ */
+export const PREFETCHED = 2
+
 /** Nothing waits for the commit. */
 const NEVER = new AbortController().signal
 
@@ -70,8 +76,8 @@ export function createIntake(options: {
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
       bus.report((to) => to.hinted?.(possible, certain))
-      const isNear = (one: Hint): boolean => isCall(one) && store.shards.owns(one.sessionId)
-      if (hasTools && batch.cursor !== undefined && certain.some(isNear)) {
+      const calls = certain.filter((one) => isCall(one) && store.shards.owns(one.sessionId)).length
+      if (hasTools && batch.cursor !== undefined && calls > 0 && calls <= PREFETCHED) {
         await pause(clock, AFTER_CALL, more)
         stored = { ...batch, hints: await putOff(hints) }
       }
