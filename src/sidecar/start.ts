@@ -17,6 +17,7 @@ import { endSubscriptions } from './source/subscription.ts'
 import { systemClock } from '../system/clock.ts'
 import { createHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
+import { loadTracer } from '../system/tracing.ts'
 import { adminActions } from './actions.ts'
 import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
@@ -28,7 +29,6 @@ import { routeOverrides } from './routes.ts'
 import type { Secrets } from '../std/signature.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
-import { loadTracer } from './tracing.ts'
 import { createThroughput, createWrites, disabled, reportStatus } from './status.ts'
 import { openStore } from './store.ts'
 import { VERSION } from './version.ts'
@@ -150,7 +150,7 @@ export async function startAll(
     random,
     log,
     observer,
-    tracer: await loadTracer(random),
+    tracer: await loadTracer(random, VERSION),
     handlers: specs.handlers,
     tools: specs.tools,
     source: config.service.baseUrl,

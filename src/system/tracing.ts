@@ -1,8 +1,7 @@
-import type { SpanContext } from '@opentelemetry/api'
+import type { SpanContext, Tracer as ApiTracer } from '@opentelemetry/api'
 import { isObject } from '../std/json.ts'
 import type { Random } from '../std/ports.ts'
 import { plainTracer, traceContext, traceparentOf, type Tracer } from '../core/trace.ts'
-import { VERSION } from './version.ts'
 
 const NAME = 'agent-session-sidecar'
 
@@ -15,34 +14,34 @@ const REGISTERED = Symbol.for('opentelemetry.js.api.1')
  * Sends spans to the OpenTelemetry SDK of the host program, if it has one. Without one, the library is not loaded even
  * if it is installed, which makes the start faster. An SDK that is registered later gets the spans from then on.
  */
-export async function loadTracer(random: Random): Promise<Tracer> {
+export async function loadTracer(random: Random, version: string): Promise<Tracer> {
   const plain = plainTracer(random)
-  if (REGISTERED in globalThis) return await sdkTracer(plain)
+  if (REGISTERED in globalThis) return await sdkTracer(plain, version)
   let tracer = plain
   let loading = false
   return {
     start(name, source, attributes, since) {
       if (!loading && REGISTERED in globalThis) {
         loading = true
-        void sdkTracer(plain).then((loaded) => (tracer = loaded))
+        void sdkTracer(plain, version).then((loaded) => (tracer = loaded))
       }
       return tracer.start(name, source, attributes, since)
     },
   }
 }
 
-async function sdkTracer(plain: Tracer): Promise<Tracer> {
+async function sdkTracer(plain: Tracer, version: string): Promise<Tracer> {
   try {
-    return throughSdk(await import('@opentelemetry/api'), plain)
+    const api = await import('@opentelemetry/api')
+    return throughSdk(api, api.trace.getTracer(NAME, version), plain)
   } catch (error) {
     if (isObject(error) && error['code'] === 'ERR_MODULE_NOT_FOUND') return plain
     throw error
   }
 }
 
-function throughSdk(api: Api, plain: Tracer): Tracer {
-  // The API tracer also finds an SDK that is registered later.
-  const tracer = api.trace.getTracer(NAME, VERSION)
+/** `sdk`: also finds an SDK that is registered later. */
+function throughSdk(api: Api, sdk: ApiTracer, plain: Tracer): Tracer {
   let found = false
   /** Without an SDK no span is started: one that is not recorded would cost each callback 3 µs. */
   const hasSdk = (): boolean => {
@@ -56,7 +55,7 @@ function throughSdk(api: Api, plain: Tracer): Tracer {
       if (!hasSdk()) return plain.start(name, source, attributes)
       const { traceId, spanId, flags } = traceContext(source)
       const parent: SpanContext = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true }
-      const span = tracer.startSpan(
+      const span = sdk.startSpan(
         name,
         {
           kind: name === 'reading' ? api.SpanKind.INTERNAL : api.SpanKind.CLIENT,
