@@ -4,10 +4,11 @@ import { WAKE_TOPICS, type Wake } from '../../src/core/shards.ts'
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
+import { inspectDatabase } from '../../src/sidecar/store/postgres/inspect.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
-import { createDatabase, PostgresServer } from '../support/postgres.ts'
+import { administer, createDatabase, PostgresServer } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
@@ -367,4 +368,20 @@ describe('texts', () => {
     const bytes = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     expect(await store.resources.strangers(-1000, '', 100)).toEqual(bytes)
   })
+})
+
+it('the check of a whole database may take longer than a statement of a sidecar', async () => {
+  const url = await createDatabase()
+  const { store } = await openAt(url)
+  await store.log.commit({ facts: TWO, cursor: '2' })
+  await store.close()
+  // The first look at the deliveries takes as long as with many millions of them.
+  await administer(
+    url,
+    `CREATE SEQUENCE looks;
+     ALTER VIEW sidecar.deliveries RENAME TO deliveries_now;
+     CREATE VIEW sidecar.deliveries AS SELECT d.* FROM sidecar.deliveries_now d,
+       (SELECT CASE nextval('looks') WHEN 1 THEN pg_sleep(11) END) AS slow`,
+  )
+  expect(await inspectDatabase({ url })).toMatchObject({ facts: 2, pending: 2, problems: [] })
 })

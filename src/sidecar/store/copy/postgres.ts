@@ -1,16 +1,19 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
-import { openDatabase, type Database, type DatabaseAddress, type Queries } from '../postgres/database.ts'
+import {
+  openDatabase,
+  WHOLE_TABLE,
+  type Database,
+  type DatabaseAddress,
+  type Queries,
+} from '../postgres/database.ts'
 import { placeOf } from '../membership.ts'
 import { glance, type Glance } from '../postgres/inspect.ts'
 import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
 import { assertUsable, explainRefusal } from '../postgres/server.ts'
 import { resume, START, type Source, type Target, type Unfinished } from './copy.ts'
 import { columnsOf, NUMBERED, PAGE, TABLES, type Key, type Row, type Table, type Value } from './tables.ts'
-
-/** Milliseconds that a statement may take: enough to count the largest table. */
-const LONGEST = 600_000
 
 /**
  * Opens a store to copy its present state. Later changes are not visible.
@@ -143,7 +146,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
 }
 
 async function opened<T>(address: DatabaseAddress, open: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase({ ...address, connections: 2, longest: LONGEST }, () => undefined)
+  const database = await openDatabase({ ...address, connections: 2, longest: WHOLE_TABLE }, () => undefined)
   try {
     return await open(database)
   } catch (error) {

@@ -90,6 +90,8 @@ const TIMES = {
   /** The limit of a renewal of leases, so that it can be repeated twice before they end. */
   heartbeat: 3000,
 }
+/** The limit of a statement that reads a whole table of millions of rows, milliseconds. */
+export const WHOLE_TABLE = 600_000
 /** The most connections that read and write; one of them writes. */
 const CONNECTIONS = 5
 

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
-import { openDatabase, type Database, type DatabaseAddress, type Queries } from './database.ts'
+import { openDatabase, WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from './database.ts'
 import { knownVersion, versionOf } from './schema.ts'
 import { askServer, assertUsable, explainRefusal } from './server.ts'
 
@@ -53,7 +53,7 @@ export function glanceAtDatabase(address: DatabaseAddress): Promise<Glance> {
  * @throws {OperatorError} as above, or when there is no store of a version that this program knows.
  */
 export function inspectDatabase(address: DatabaseAddress): Promise<DatabaseInspection> {
-  return reading(address, async (database, url) => {
+  return reading({ ...address, longest: WHOLE_TABLE }, async (database, url) => {
     const seen = await glance(database, url)
     const { schema, newest } = seen
     if (schema === 0) throw new OperatorError(`store: there is no store in ${url}`)
