@@ -27,6 +27,9 @@ export interface AdminClient {
   each(path: string, query: Query): AsyncIterable<JsonObject>
 }
 
+/** No sidecar answers, or it cannot answer now: a later try may succeed. */
+export class UnreachableError extends OperatorError {}
+
 const DEFAULT_URL = 'http://127.0.0.1:8481'
 /** Entries per page; the maximum of the API. */
 const PAGE = 100
@@ -190,20 +193,20 @@ function parse(text: string): unknown {
   }
 }
 
-function unreachable(base: string, error: unknown): OperatorError {
+function unreachable(base: string, error: unknown): UnreachableError {
   const code = codeOf(error)
   if (code === 'ECONNREFUSED') {
-    return new OperatorError(
+    return new UnreachableError(
       `no sidecar answers at ${base}`,
       1,
       'start one with "session-sidecar run -c FILE", or give its address with --url',
     )
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return new OperatorError(`the host of ${base} is unknown`, 1, ADDRESS)
+    return new UnreachableError(`the host of ${base} is unknown`, 1, ADDRESS)
   if (code === 'ABORT_ERR')
-    return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`, 1, ADDRESS)
-  return new OperatorError(`cannot reach ${base}: ${messageOf(error)}`, 1, ADDRESS)
+    return new UnreachableError(`${base} did not answer within ${TIMEOUT / 1000} s`, 1, ADDRESS)
+  return new UnreachableError(`cannot reach ${base}: ${messageOf(error)}`, 1, ADDRESS)
 }
 
 interface Refused {
@@ -235,7 +238,8 @@ function refusal(base: string, path: string, { status, problem, hasToken }: Refu
   }
   const reason = detail?.replace(/\.$/, '') ?? 'no reason given'
   const fix = status === 404 ? (LISTS.find(([name]) => reason.startsWith(name))?.[1] ?? null) : null
-  return new OperatorError(`${base}${path} answered ${status}: ${reason}`, 1, fix)
+  const Answered = status >= 500 ? UnreachableError : OperatorError
+  return new Answered(`${base}${path} answered ${status}: ${reason}`, 1, fix)
 }
 
 const ADDRESS = 'give the address of admin.listen with --url'

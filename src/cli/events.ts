@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject, stringOf, type JsonObject } from '../std/json.ts'
-import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
+import { adminClient, timeOf, UnreachableError, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList, titleOf } from './reply.ts'
 import { renderRows, renderTable, type Column } from './table.ts'
@@ -17,6 +17,8 @@ interface EventsOptions extends AdminOptions {
 
 /** Milliseconds between requests with --follow: prompt for a person, and cheap for the sidecar. */
 const FOLLOW_INTERVAL = 500
+/** Milliseconds between two tries while no sidecar answers, for example because it restarts. */
+const RECONNECT_INTERVAL = 1000
 /** Facts per request; the next request follows at once if there are more. */
 const FOLLOW_PAGE = 100
 
@@ -62,7 +64,8 @@ export async function events(context: Context, options: EventsOptions): Promise<
   if (!follow) return 0
 
   let after = stringOf(found.at(-1)?.['id']) ?? undefined
-  for (;;) {
+  /** Prints the facts after the last one. @returns how many there were. */
+  const printAdded = async (): Promise<number> => {
     // A rarely matching fact may be pruned before the next one matches. So continue after the
     // newest fact of any type.
     const [newest] = await client.list('/api/events', { order: 'desc' }, 1)
@@ -70,7 +73,22 @@ export async function events(context: Context, options: EventsOptions): Promise<
     if (json) for (const row of added) terminal.out(jsonLine(row))
     else if (added.length > 0) terminal.out(renderRows(added, columns, terminal))
     after = stringOf((added.at(-1) ?? newest)?.['id']) ?? after
-    if (added.length < FOLLOW_PAGE) await sleep(FOLLOW_INTERVAL)
+    return added.length
+  }
+  let connected = true
+  for (;;) {
+    try {
+      const added = await printAdded()
+      if (!connected) terminal.err(terminal.paintErr('dim', 'it answers again\n'))
+      connected = true
+      if (added < FOLLOW_PAGE) await sleep(FOLLOW_INTERVAL)
+    } catch (error) {
+      if (!(error instanceof UnreachableError)) throw error
+      if (connected)
+        terminal.err(`${terminal.paintErr('yellow', 'warning:')} ${error.reason}; trying again\n`)
+      connected = false
+      await sleep(RECONNECT_INTERVAL)
+    }
   }
 }
 

@@ -139,6 +139,28 @@ test('followed facts have the same columns as stored facts', async () => {
   expect((await ask('events', '-n', '3')).out.trimEnd().split('\n')).toHaveLength(4)
 })
 
+test('facts are followed beyond a restart of the sidecar', async () => {
+  const { rig, server, rows } = await stage()
+  await using _rig = rig
+  await using _server = server
+  const admin = rig.program?.admin ?? ''
+  await rig.client.start('say Hello')
+  await until('an end', async () => (await rows('events', '--type', 'turn.settled')).length === 1)
+  const following = start(['events', '--follow', '--json', '--url', admin])
+  const ends = () => following.out.match(/"type":"turn\.settled"/g)?.length
+  await until('the first end', () => ends() === 1)
+  await rig.stop()
+  await until('a warning', () => following.err !== '')
+  rig.config = { ...rig.config, admin: { listen: new URL(admin).host } }
+  await rig.start()
+  await rig.client.start('say Hello')
+  await until('the second end', () => ends() === 2)
+  await until('a word on it', () => /again$/m.test(following.err))
+  following.process.kill('SIGTERM')
+  await following.ended
+  expect(following.err).toMatch(/^warning: .*; trying again\nit answers again\n$/)
+})
+
 test('the size of a store in use includes its WAL, and its other numbers agree with the lists', async () => {
   const { rig, server, rows } = await stage()
   await using _rig = rig
