@@ -1,4 +1,5 @@
 import { isObject, numberOf, stringOf, type Json, type JsonObject } from '../std/json.ts'
+import { ID_BYTES, isShort } from './id.ts'
 import type { Action, Item, Session, Turn } from './resource.ts'
 
 /**
@@ -19,9 +20,9 @@ export type OnSkipped = (fault: Malformed) => void
 
 export function readSession(value: unknown, onSkipped: OnSkipped): Session {
   const raw = objectIn(value, 'a session')
-  const status = text(raw, 'status', 'a session')
+  const status = id(raw, 'status', 'a session')
   return {
-    id: text(raw, 'id', 'a session'),
+    id: id(raw, 'id', 'a session'),
     status,
     createdAt: timeOf(raw['created_at']),
     updatedAt: time(raw, 'updated_at', 'a session'),
@@ -52,8 +53,8 @@ export function readAction(value: unknown): Action {
   const raw = objectIn(value, 'a required action')
   return {
     type: text(raw, 'type', 'a required action'),
-    callId: text(raw, 'call_id', 'a required action'),
-    turnId: stringOf(raw['turn_id']),
+    callId: id(raw, 'call_id', 'a required action'),
+    turnId: optionalId(raw, 'turn_id', 'a required action'),
     name: stringOf(raw['name']),
     arguments: raw['arguments'],
     createdAt: timeOf(raw['created_at']),
@@ -66,8 +67,8 @@ export function readAction(value: unknown): Action {
 export function readTurn(value: unknown, sessionId: string): Turn {
   const raw = objectIn(value, 'a turn')
   return {
-    id: text(raw, 'id', 'a turn'),
-    sessionId: stringOf(raw['session_id']) ?? sessionId,
+    id: id(raw, 'id', 'a turn'),
+    sessionId: optionalId(raw, 'session_id', 'a turn') ?? sessionId,
     status: text(raw, 'status', 'a turn'),
     createdAt: timeOf(raw['created_at']),
     startedAt: timeOf(raw['started_at']),
@@ -81,8 +82,8 @@ export function readItem(value: unknown, sessionId: string): Item {
   const raw = objectIn(value, 'an item')
   const { detail } = raw
   return {
-    id: text(raw, 'id', 'an item'),
-    sessionId: stringOf(raw['session_id']) ?? sessionId,
+    id: id(raw, 'id', 'an item'),
+    sessionId: optionalId(raw, 'session_id', 'an item') ?? sessionId,
     type: text(raw, 'type', 'an item'),
     event: isObject(detail) ? stringOf(detail['event']) : null,
     createdAt: timeOf(raw['created_at']),
@@ -117,6 +118,17 @@ export function text(raw: JsonObject, key: string, what: string): string {
   const value = stringOf(raw[key])
   if (value === null) throw new Malformed(`${what} has no ${key}`)
   return value
+}
+
+/** A text that the store has in an index. */
+function id(raw: JsonObject, key: string, what: string): string {
+  const value = text(raw, key, what)
+  if (!isShort(value)) throw new Malformed(`the ${key} of ${what} is longer than ${ID_BYTES} bytes`)
+  return value
+}
+
+function optionalId(raw: JsonObject, key: string, what: string): string | null {
+  return stringOf(raw[key]) === null ? null : id(raw, key, what)
 }
 
 function time(raw: JsonObject, key: string, what: string): number {

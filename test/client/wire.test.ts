@@ -70,6 +70,22 @@ describe('a session', () => {
     expect(() => readSession({ ...session, id: '\udfff' }, none)).toThrow(Malformed)
   })
 
+  test('an id or a status that no index of the store takes is malformed', () => {
+    const [longest, longer] = [998, 999].map((length) => 'x'.repeat(length))
+    const action = { type: 'question', call_id: longest }
+    const read = readSession({ ...session, id: longest, required_actions: [action] }, none)
+    expect([read.id, read.actions[0]?.callId]).toEqual([longest, longest])
+    for (const change of [
+      { id: longer },
+      { status: longer },
+      { required_actions: [{ ...action, call_id: longer }] },
+      { required_actions: [{ ...action, turn_id: longer }] },
+    ])
+      expect(() => readSession({ ...session, ...change }, none)).toThrow(/longer than 1000 bytes$/)
+    expect(parseTurn({ id: 't', session_id: '\0'.repeat(200), status: 'running' })).toBe(null)
+    expect(() => readItem({ id: longer, type: 'message' }, 's1')).toThrow(Malformed)
+  })
+
   test('that requires action and lists no action is not parsed as one without actions', () => {
     const silent = { ...session, required_actions: null }
     expect(readSession(silent, none).actions).toEqual([])

@@ -230,6 +230,19 @@ describe('a frame of the stream', () => {
     expect(() => JSON.stringify(JSON.parse(nested(490)))).not.toThrow()
   })
 
+  it('with an id that no index of the store takes goes into quarantine', () => {
+    const id = 'x'.repeat(1000)
+    for (const ids of [{ session_id: id }, { session_id: 's1', turn_id: id }])
+      expect(readFrame(frame({ type: 'agent.message', ...ids, payload: {} }, '7'), AT)).toEqual({
+        kind: 'unreadable',
+        reason: 'an id in it is too long',
+        seq: '7',
+      })
+    const call = frame({ type: 'tool.required', session_id: 's1', payload: { call_id: id } }, '8')
+    expect(readFrame(call, AT)).toMatchObject({ kind: 'fact', hints: [{ sessionId: 's1', delay: 0 }] })
+    expect(readFrame(call, AT)).not.toHaveProperty('hints.0.subject')
+  })
+
   it('never throws, whatever comes', () => {
     fc.assert(
       fc.property(

@@ -72,12 +72,17 @@ describe('the body of a webhook', () => {
     expect(hint).toMatchObject({ sessionId: 's', scope: 'turns' })
   })
 
-  it.each([[null], [17], ['text'], [[]], [{}], [{ type: 'turn.completed', data: {} }]])(
-    'without a usable field (%j) requests a sweep and is not discarded',
-    (body) => {
-      expect(readWebhook(body, AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
-    },
-  )
+  it.each([
+    [null],
+    [17],
+    ['text'],
+    [[]],
+    [{}],
+    [{ type: 'turn.completed', data: {} }],
+    [{ type: 'turn.completed', session_id: 's'.repeat(1000) }],
+  ])('without a usable field (%j) requests a sweep and is not discarded', (body) => {
+    expect(readWebhook(body, AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
+  })
 
   it('never throws and always makes a hint, whatever comes', () => {
     fc.assert(

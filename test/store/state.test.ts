@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, vi } from 'vitest'
@@ -342,6 +343,41 @@ describe('a reading', () => {
     await store.log.commit({ readings: [reading(null, { session })] })
     const due = await store.calls.claim(room(10))
     expect(due.map(({ call }) => call.callId)).toEqual(['call_1'])
+  })
+
+  it('stores ids and a status of the greatest length', async () => {
+    const { store } = await openStore()
+    // Random, because an index compresses a text that repeats.
+    const [id, turnId, callId, status] = Array.from({ length: 4 }, () =>
+      randomBytes(499).toString('hex'),
+    ) as [string, string, string, string]
+    const raw = { id, status, updated_at: 1, required_actions: [{ type: 'question', call_id: callId }] }
+    const session = readSession(raw, () => undefined)
+    const turn = readTurn({ id: turnId, status: 'running' }, id)
+    const known = {
+      turn,
+      read: true,
+      final: false,
+      settled: false,
+      endedFrameAt: null,
+      finalFor: null,
+      finalFact: false,
+    }
+    const subject = `action.required/${callId}`
+    await store.log.commit({
+      hints: [{ sessionId: id, channel: 'stream', at: 1, scope: 'turns', delay: 0, subject }],
+    })
+    await store.log.commit({
+      readings: [readingOf(id, { session, turns: [known], opened: session.actions })],
+      newCalls: [{ ...call, callId, sessionId: id }],
+      facts: [frameFact(1, id, { turnId }), frameFact(2, id, { subject })],
+      cursor: '2',
+    })
+    expect(await store.resources.known(id, [turnId])).toMatchObject({
+      session: { status },
+      turns: [{ turn: { id: turnId } }],
+    })
+    expect((await store.read.facts({ sessionId: id, limit: 9, order: 'asc' })).rows).toHaveLength(2)
   })
 
   it('of a deleted session keeps its stored state, as deleted and idle', async () => {

@@ -2,6 +2,7 @@ import { streamFactId, transcriptType, type Fact } from '../../core/fact.ts'
 import type { Frame, Meaning } from '../../protocol/frame.ts'
 import type { Hint } from '../../core/hint.ts'
 import { isTooDeep } from '../../std/depth.ts'
+import { isShort } from '../../core/id.ts'
 import { isCursor } from '../../core/seq.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import { FRAME_IMPLICATIONS, FRAME_WITHOUT_SESSION, UNKNOWN_FRAME } from '../../protocol/implications.ts'
@@ -30,6 +31,8 @@ export function readFrame(frame: Frame, at: number): Meaning {
   const sessionId = sessionIn(data, payload)
   if (seq === null) return { kind: 'transient', type: name, sessionId, body: frame.data }
   const turnId = turnIn(data, payload)
+  if (!isShort(sessionId ?? '') || !isShort(turnId ?? ''))
+    return { kind: 'unreadable', reason: 'an id in it is too long', seq }
   const fact: Fact = {
     id: streamFactId(seq, sessionId),
     type: transcriptType(name),
@@ -57,7 +60,7 @@ function hintsOf(
   const hint: Hint = { sessionId, channel: 'stream', at, scope, delay }
   if (subject !== undefined) {
     const key = subject.startsWith('turn') ? turnId : callIn(data, payload)
-    if (key !== null) hint.subject = `${subject}/${key}`
+    if (key !== null && isShort(key)) hint.subject = `${subject}/${key}`
   }
   return [hint]
 }

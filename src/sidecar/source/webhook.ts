@@ -1,4 +1,5 @@
 import type { Hint } from '../../core/hint.ts'
+import { isShort } from '../../core/id.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import { StoreError } from '../../core/store-error.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
@@ -256,12 +257,13 @@ export function readWebhook(body: unknown, at: number): { hint: Hint; readable: 
   if (!isObject(body)) return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
   const found: Found = { name: null, session: null, turn: null }
   search(body, DEPTH, found)
-  if (found.session === null) return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
+  if (found.session === null || !isShort(found.session))
+    return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
   const implied = found.name === null ? undefined : WEBHOOK_IMPLICATIONS.get(found.name)
   const hint = hintOf(found.session, implied ?? UNKNOWN_WEBHOOK)
   if (implied?.subject !== undefined) {
     const key = implied.subject.startsWith('turn') ? found.turn : found.session
-    if (key !== null) hint.subject = `${implied.subject}/${key}`
+    if (key !== null && isShort(key)) hint.subject = `${implied.subject}/${key}`
   }
   return { hint, readable: implied !== undefined }
 }
