@@ -112,7 +112,7 @@ export function createEngine(options: EngineOptions): Engine {
   })
 
   const filter = createHintFilter(store, options.scope)
-  const intake = createIntake({ store, bus, filter, clock, hasTools: toolNames.size > 0 })
+  const intake = createIntake({ store, bus, filter, hasTools: toolNames.size > 0 })
   const { hint, commit } = intake
   const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
   const expectations = createExpectations(clock, shards)

@@ -419,6 +419,60 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   })
 })
 
+/**
+ * A session whose first turn has ended calls a function 300 ms into its next turn: its frame is read ahead, and the call
+ * begins before the session was read.
+ */
+describe.for(PROFILES)('a call of a session that is known (%s)', (details) => {
+  const open = (tool: Fields = {}) =>
+    Rig.open({ details, channels: ['stream'], tools: { lookup_order: { timeout: '60s', ...tool } } })
+  const call = async (rig: Rig): Promise<string> => {
+    const session = await rig.client.start('say Hello')
+    await rig.event('turn.settled', ({ session_id }) => session_id === session)
+    await rig.client.send(session, 'wait 300ms', CALL, 'say {{last}}')
+    return session
+  }
+
+  test('is reported as answered at once, and not at the next look at the session', async () => {
+    await using rig = await open()
+    const session = await call(rig)
+    await rig.event('call.answered', ({ session_id }) => session_id === session)
+    const [run] = rig.app.runs
+    const [answered] = rig.app.callbacks.filter(({ events }) => events[0]?.type === 'call.answered')
+    expect((answered?.at ?? Infinity) - (run?.endedAt ?? 0)).toBeLessThan(1500)
+    await rig.event('action.required', ({ session_id }) => session_id === session)
+  })
+
+  test('is stopped when its turn is cancelled just after it began', async () => {
+    await using rig = await open()
+    rig.app.run = () => ({ hang: true })
+    const session = await call(rig)
+    await until('run', () => rig.app.runs.length === 1)
+    await rig.client.cancel(session)
+    await rig.event('call.failed')
+    await until('end of the run', () => rig.app.runs[0]?.endedAt)
+  })
+
+  test('is not run when its turn is cancelled while it waits for a slot', async () => {
+    await using rig = await open({ concurrency: 1 })
+    const free = Promise.withResolvers<void>()
+    rig.app.run = async () => {
+      await free.promise
+      return {}
+    }
+    const busy = await rig.client.start(CALL)
+    await until('run', () => rig.app.runs.length === 1)
+    const session = await call(rig)
+    await rig.event('action.required', ({ session_id }) => session_id === session)
+    await rig.client.cancel(session)
+    await rig.event('action.resolved', ({ session_id }) => session_id === session)
+    free.resolve()
+    await rig.event('call.answered', ({ session_id }) => session_id === busy)
+    await rig.event('call.failed', ({ session_id }) => session_id === session)
+    expect(rig.app.runs.map(({ call: { session_id } }) => session_id)).toEqual([busy])
+  })
+})
+
 describe.for(PROFILES)('outputs and refusals (%s)', (details) => {
   // [fault tool-9]
   test('an output over 1 MiB is not posted: the model gets the fixed error, and other calls are not held up', async () => {

@@ -49,7 +49,7 @@ function open(
   bus.subscribe({ factsAdded: (added) => facts.push(...added) })
   const noted = { filter: { active: true }, isOurs: () => true, noted: async () => owner }
   const ownership = { ...everySession(store), ...(owner === null ? {} : noted) }
-  const intake = createIntake({ store, bus, filter: createHintFilter(store, null), clock, hasTools: false })
+  const intake = createIntake({ store, bus, filter: createHintFilter(store, null), hasTools: false })
   const reader = createSessionReader({
     service: service as Service,
     store,

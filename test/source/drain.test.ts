@@ -115,35 +115,6 @@ describe('draining a connection', () => {
     )
   })
 
-  it('lets a write know that further frames wait for it', async () => {
-    const clock = new VirtualClock()
-    const second = Promise.withResolvers<void>()
-    async function* twice(): AsyncGenerator<Uint8Array> {
-      yield encoder.encode(frame(1))
-      await second.promise
-      yield encoder.encode(frame(2))
-    }
-    const written: (string | null)[] = []
-    const ended = drainChunks({
-      chunks: twice(),
-      connection: new AbortController(),
-      accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
-      async commit(batch, more) {
-        if (batch[0]?.meaning.seq === '1') {
-          if (more.aborted) throw new Error('nothing waits yet')
-          await new Promise((resolve) => {
-            more.addEventListener('abort', resolve)
-            second.resolve()
-          })
-        }
-        written.push(...batch.map(({ meaning }) => meaning.seq))
-      },
-      clock,
-    })
-    await ended
-    expect(written).toEqual(['1', '2'])
-  })
-
   it('omits a frame that is cut at the end: it arrives complete after the resume', async () => {
     const bytes = encoder.encode(frame(1) + frame(2).slice(0, -1))
     expect((await drained(chunksOf(bytes, []))).frames.map(({ id }) => id)).toEqual(['1'])

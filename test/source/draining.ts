@@ -16,7 +16,7 @@ export interface DrainOptions {
   connection: AbortController
   /** What is to be kept of a frame: null when nothing is, `stop` when the connection has said all. */
   accept: (frame: Frame) => Pending | null | 'stop'
-  commit: (batch: readonly Pending[], more: AbortSignal) => Promise<void>
+  commit: (batch: readonly Pending[]) => Promise<void>
   onRetry?: (ms: number) => void
   onPing?: () => void
   undelivered?: Undelivered

@@ -9,7 +9,7 @@ import type { KnownSession, KnownTurn, Store } from '../../core/store.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
-import { PREFETCHED, type Intake } from './commit.ts'
+import type { Intake } from './commit.ts'
 import { baselineOf, type Snapshot } from './diff.ts'
 import type { Ownership } from './ownership.ts'
 import { QUIET, type ItemsRead, type ReadEntry } from './schedule.ts'
@@ -26,6 +26,8 @@ const TURN_PAGES = 100
  * session, that data is left out.
  */
 export const PATIENCE = 3
+/** Concurrent prefetches; with more to read, the list may be cheaper. */
+const AT_ONCE = 2
 /** A prefetch that is not taken within this time is dropped, milliseconds. */
 const FRESH = 1000
 /** A session that a prefetch finds deleted is read after this delay, milliseconds. */
@@ -377,7 +379,7 @@ export function createPrefetch(options: {
 
   const begin = (sessionId: string): void => {
     for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
-    if (readings.size >= PREFETCHED || !looked || !service.authorized()) return
+    if (readings.size >= AT_ONCE || !looked || !service.authorized()) return
     // Another replica owns the session, and reads it.
     if (!store.shards.owns(sessionId)) return
     const reading = { session: readSession(service, sessionId), begunAt: clock.steady(), taken: false }
@@ -400,7 +402,7 @@ export function createPrefetch(options: {
     hinted(_, hints) {
       for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)
       const urgent = hints.filter(({ delay, sessionId }) => delay === 0 && sessionId !== null)
-      if (urgent.length > PREFETCHED) return
+      if (urgent.length > AT_ONCE) return
       for (const { sessionId } of urgent) if (sessionId !== null) begin(sessionId)
     },
     take(sessionId) {

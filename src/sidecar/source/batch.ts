@@ -139,23 +139,18 @@ export class HeldTime {
 
 /** Frames that wait for the disk. Frames that arrive together are written together, one batch at a time. */
 export class FrameQueue {
-  readonly #commit: (batch: readonly Pending[], more: AbortSignal) => Promise<void>
+  readonly #commit: (batch: readonly Pending[]) => Promise<void>
   readonly #onFailure: () => void
   readonly #clock: Pick<Clock, 'soon'>
   readonly held: HeldTime
   #pending: Pending[] = []
   #characters = 0
   #writing: Promise<void> | null = null
-  /** Of the batch that is written. */
-  #more = new AbortController()
   #failure: { error: unknown } | null = null
 
-  /**
-   * `commit`: its signal is aborted when further frames wait. `onFailure`: a batch could not be written; nothing more is
-   * written.
-   */
+  /** `onFailure`: a batch could not be written; nothing more is written. */
   constructor(
-    commit: (batch: readonly Pending[], more: AbortSignal) => Promise<void>,
+    commit: (batch: readonly Pending[]) => Promise<void>,
     onFailure: () => void,
     clock: Pick<Clock, 'soon'>,
     held: HeldTime,
@@ -185,9 +180,7 @@ export class FrameQueue {
    * chunks: all of them are then in one batch.
    */
   start(): void {
-    if (this.#pending.length === 0) return
-    if (this.#writing !== null) this.#more.abort()
-    this.#writing ??= this.held.during(this.#turn().then(() => this.#write()))
+    if (this.#pending.length > 0) this.#writing ??= this.held.during(this.#turn().then(() => this.#write()))
   }
 
   #turn(): Promise<void> {
@@ -216,12 +209,7 @@ export class FrameQueue {
 
   async #write(): Promise<void> {
     try {
-      while (this.#pending.length > 0) {
-        const batch = this.#take()
-        this.#more = new AbortController()
-        if (this.#pending.length > 0) this.#more.abort()
-        await this.#commit(batch, this.#more.signal)
-      }
+      while (this.#pending.length > 0) await this.#commit(this.#take())
     } catch (error) {
       this.#failure = { error }
       this.#onFailure()

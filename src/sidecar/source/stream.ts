@@ -54,7 +54,7 @@ export interface StreamOptions {
   /** What a frame means, and the only way to commit facts. */
   intake: {
     readFrame(frame: Frame, at: number): Meaning
-    commit(batch: Batch, more?: AbortSignal): Promise<unknown>
+    commit(batch: Batch): Promise<unknown>
   }
   /** Receives transient events, and limits the frames that wait for their sessions. */
   ownership: StreamOwnership
@@ -163,7 +163,7 @@ export function createStream(options: StreamOptions): StreamSource {
     let open = false
     try {
       const queue = new FrameQueue(
-        (batch, more) => commitNew(batch, more, opening),
+        (batch) => commitNew(batch, opening),
         () => abort?.abort(),
         clock,
         held,
@@ -234,18 +234,13 @@ export function createStream(options: StreamOptions): StreamSource {
     return null
   }
 
-  const commitNew = async (
-    batch: readonly Pending[],
-    more: AbortSignal,
-    opening: Opening | null,
-  ): Promise<void> => {
+  const commitNew = async (batch: readonly Pending[], opening: Opening | null): Promise<void> => {
     const fresh = opening === null ? batch : await opening.sift(batch)
     // A service that repeats frames may send some from before the beginning of the transcript.
     await write(
       began === null
         ? fresh
         : fresh.filter(({ meaning: { seq } }) => seq === null || !isBefore(seq, began ?? '')),
-      more,
     )
   }
 
@@ -256,7 +251,7 @@ export function createStream(options: StreamOptions): StreamSource {
     ),
   )
 
-  const write = async (batch: readonly Pending[], more: AbortSignal): Promise<void> => {
+  const write = async (batch: readonly Pending[]): Promise<void> => {
     if (batch.length === 0) return
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
@@ -269,7 +264,7 @@ export function createStream(options: StreamOptions): StreamSource {
     if (room !== null) await room
     const made = batchOf(batch)
     const first = beginning ? lowestSeq(batch) : null
-    await intake.commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } }, more)
+    await intake.commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
     if (first !== null) {
       began = first
       beginning = false

@@ -13,9 +13,9 @@ export const STORE: readonly Mutant[] = [
       ['sidecar/store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
       [
         'sidecar/intake/commit.ts',
-        'const committed = await store.log.commit(filter.active ? { ...stored, scoped: true } : stored, patience)',
+        'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)',
         `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
-      .then((looked) => store.log.commit({ ...stored, scoped: filter.active, facts: looked.flat() }, patience))`,
+      .then((looked) => store.log.commit({ ...batch, scoped: filter.active, facts: looked.flat() }, patience))`,
       ],
     ],
   },
