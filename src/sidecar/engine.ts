@@ -5,7 +5,6 @@ import { fanOut, type Observer } from '../core/observer.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
 import type { Service } from '../core/ports.ts'
 import { pause } from '../std/pause.ts'
-import type { Session } from '../core/resource.ts'
 import type { Scope } from '../core/scope.ts'
 import type { Shards } from '../core/shards.ts'
 import type { Store } from '../core/store.ts'
@@ -17,12 +16,11 @@ import type { Dispatcher } from './deliver/dispatcher.ts'
 import { handlerLog } from './deliver/targets/module.ts'
 import { createAckBatcher } from './deliver/ack-batcher.ts'
 import { createIntake } from './intake/commit.ts'
-import { callsOf } from './intake/diff.ts'
 import { readFrame } from './intake/frame.ts'
 import { createHintFilter, createOwnership } from './intake/ownership.ts'
 import { createReconciler, createSessionReader, traced, type Reconciler } from './intake/reconcile.ts'
 import { createExpectations } from './intake/schedule.ts'
-import { createItems, createPrefetch, readSession } from './intake/snapshot.ts'
+import { createCallTaker, createItems, createPrefetch, readSession } from './intake/snapshot.ts'
 import { createSweep } from './intake/sweep.ts'
 import { createPoll, type PollSource } from './source/poll.ts'
 import { createStream, type StreamSource } from './source/stream.ts'
@@ -130,16 +128,9 @@ export function createEngine(options: EngineOptions): Engine {
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
   )
-  const takeCalls = async (session: Session): Promise<string[]> => {
-    const calls = callsOf(session, { tools: toolNames, now: clock.now() })
-    if (calls.length > 0) {
-      // A tool may run before the session of its call is stored: this report gives it the session.
-      bus.report((to) => to.sessionRead?.(session))
-      await tools.takeOn(calls, session)
-    }
-    return calls.map(({ callId }) => callId)
-  }
-  const prefetch = createPrefetch({ service, store, ownership, takeCalls, hint, clock, log })
+  const { takeOn } = tools
+  const calls = createCallTaker({ tools: toolNames, clock, bus, takeOn })
+  const prefetch = createPrefetch({ service, store, ownership, calls, hint, clock, log })
 
   const stream = options.stream.enabled
     ? createStream({
@@ -192,7 +183,7 @@ export function createEngine(options: EngineOptions): Engine {
     prefetch,
     expectations,
     ownership,
-    takeCalls,
+    calls,
   })
   const reconciler = createReconciler({
     ...ports,

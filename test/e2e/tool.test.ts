@@ -451,6 +451,7 @@ describe.for(PROFILES)('a call of a session that is known (%s)', (details) => {
     await rig.client.cancel(session)
     await rig.event('call.failed')
     await until('end of the run', () => rig.app.runs[0]?.endedAt)
+    expect(rig.app.runs).toHaveLength(1)
   })
 
   test('is not run when its turn is cancelled while it waits for a slot', async () => {

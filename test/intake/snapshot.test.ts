@@ -10,7 +10,7 @@ import { allShards } from '../../src/core/shards.ts'
 import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
 import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
-import { createItems, createPrefetch } from '../../src/sidecar/intake/snapshot.ts'
+import { createCallTaker, createItems, createPrefetch } from '../../src/sidecar/intake/snapshot.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { ITEMS_SINCE } from '../../src/core/checkpoint.ts'
 import type { OwnerRecord } from '../../src/core/scope.ts'
@@ -63,7 +63,7 @@ function open(
     prefetch: { hinted: nothing, looked: nothing, take: nothing },
     expectations: createExpectations(clock, store.shards),
     ownership,
-    takeCalls: async () => [],
+    calls: { take: async () => undefined, look: nothing },
   })
   /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
   const readOn = async (): Promise<string[] | null> => {
@@ -331,9 +331,10 @@ function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
     service: service as Service,
     store: { resources: resources as Store['resources'], shards: allShards() },
     ownership: { filter: { active: true }, isOurs: () => isOurs },
-    async takeCalls({ id }) {
-      taken.push(id)
-      return []
+    calls: {
+      async take({ id }) {
+        taken.push(id)
+      },
     },
     hint: async () => undefined,
   })
@@ -367,3 +368,36 @@ it.each([
     expect(taken).toEqual([])
   },
 )
+
+it('a call that a read which was dropped has accepted is over when a later read does not list it', () => {
+  const bus = new Bus()
+  const gone: [readonly string[], string][] = []
+  bus.subscribe({ actionsGone: (callIds, why) => void gone.push([callIds, why]) })
+  const calls = createCallTaker({
+    tools: new Set(['lookup']),
+    clock: new VirtualClock(),
+    bus,
+    takeOn: async () => undefined,
+  })
+  const action = (call_id: string) => ({ type: 'function_call', call_id, name: 'lookup', arguments: {} })
+  const listing = (updatedAt: number, ...callIds: string[]) =>
+    sessionIs('requires_action', updatedAt, callIds.map(action))
+  const look = (session: Session | null, begunAt: number, stored: Session['actions'] = []) =>
+    calls.look({ sessionId: 's', session, stored, begunAt })
+  const now = new VirtualClock().steady()
+  void calls.take(listing(2, 'one', 'two', 'three'))
+  look(listing(9), now - 1)
+  look(listing(2), now + 1)
+  expect(gone).toEqual([])
+  // The reads that follow store `two`, and list `three` once more.
+  look(listing(3, 'two', 'three'), now + 1)
+  look(listing(4), now + 1, listing(3, 'two').actions)
+  look(listing(5), now + 1)
+  expect(gone).toEqual([
+    [['one'], 'resolved'],
+    [['three'], 'resolved'],
+  ])
+  void calls.take(listing(6, 'four'))
+  look(null, now)
+  expect(gone.at(-1)).toEqual([['four'], 'deleted'])
+})

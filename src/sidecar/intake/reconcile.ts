@@ -266,6 +266,7 @@ const FIRST: ReadEntry = { sessionId: null, claim: null, scope: 'turns', seen: {
 export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   service: Service
   store: Store
+  bus: Pick<Bus, 'report'>
   intake: Intake
   items: Items | null
   /** Names of the function tools that this sidecar runs. */
@@ -307,6 +308,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     listed: Session | undefined,
     since: number | null,
   ): Promise<boolean> => {
+    const begunAt = clock.steady()
     const noted = ownership.filter.active ? await ownership.noted(sessionId) : null
     // The session was found to be foreign after its hint was claimed, and the hint is removed.
     if (noted !== null && isOthers(noted)) return true
@@ -320,6 +322,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     if (ownership.filter.active && !(await admit(first, noted))) return true
     const request: ReadRequest = {
       entry,
+      begunAt,
       before,
       since: adoptedAt ?? since,
       streamConnected: options.stream?.connected() ?? false,
@@ -397,6 +400,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const writeGone = async (entry: ReadEntry, sessionId: string): Promise<boolean> => {
     expectations.forget(sessionId)
     const known = await store.resources.known(sessionId)
+    options.calls.look({ sessionId, session: null, stored: known?.actions ?? [], begunAt: clock.steady() })
     const isKnown = known !== null && !known.deleted
     if (ownership.filter.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
       // The owner of a deleted session cannot be found any more.

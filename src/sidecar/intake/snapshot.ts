@@ -1,4 +1,5 @@
 import type { Bus, Subscriber } from '../../core/bus.ts'
+import type { Call } from '../../core/call.ts'
 import { ITEMS_SINCE } from '../../core/checkpoint.ts'
 import { ServiceError, isParticular } from '../../core/errors.ts'
 import { itemFactId, transcriptType, type Fact } from '../../core/fact.ts'
@@ -6,11 +7,12 @@ import type { Hint } from '../../core/hint.ts'
 import type { Service } from '../../core/ports.ts'
 import { isFinal, isSettled, type Action, type Item, type Session, type Turn } from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Store } from '../../core/store.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import type { Intake } from './commit.ts'
-import { baselineOf, type Snapshot } from './diff.ts'
+import { baselineOf, callsOf, type Snapshot } from './diff.ts'
 import type { Ownership } from './ownership.ts'
 import { QUIET, type ItemsRead, type ReadEntry } from './schedule.ts'
 import { startTime } from './start-time.ts'
@@ -35,16 +37,77 @@ const GONE_DELAY = 100
 /** How often a session is read again because it changed while its turns were read. */
 const REREAD = 3
 
-/** Accepts the calls of a session as it was just read. @returns their ids. */
-export type TakeCalls = (session: Session) => Promise<string[]>
+/** Sessions whose calls were accepted before their actions were stored. */
+const ACCEPTED = 1000
+
+/** A read that has ended. */
+interface EndedRead {
+  sessionId: string
+  /** null: it is gone. */
+  session: Session | null
+  /** The actions that were stored when it began, at `begunAt`, steady milliseconds. */
+  stored: readonly Action[]
+  begunAt: number
+}
+
+/**
+ * A prefetch finds a call, and its tool begins before the session is stored. Then the turn is cancelled. No later read
+ * would find that the action is gone, and the tool would run on. So each read also looks for these calls.
+ */
+export interface CallTaker {
+  /** Accepts the calls of a session that was just read. */
+  take(session: Session): Promise<void>
+  /** Reports which of these calls are over. */
+  look(read: EndedRead): void
+}
+
+export function createCallTaker(options: {
+  /** Names of the tools that this sidecar runs. */
+  tools: ReadonlySet<string>
+  clock: Clock
+  bus: Pick<Bus, 'report'>
+  takeOn: (calls: readonly Call[], session: Session) => Promise<void>
+}): CallTaker {
+  const { tools, clock, bus } = options
+  const accepted = new BoundedMap<string, { callIds: readonly string[]; updatedAt: number; at: number }>(
+    ACCEPTED,
+  )
+
+  return {
+    async take(session) {
+      const calls = callsOf(session, { tools, now: clock.now() })
+      if (calls.length === 0) return
+      // A tool may run before the session of its call is stored: this report gives it the session.
+      bus.report((to) => to.sessionRead?.(session))
+      const { id, updatedAt } = session
+      const callIds = new Set([...(accepted.get(id)?.callIds ?? []), ...calls.map(({ callId }) => callId)])
+      accepted.set(id, { callIds: [...callIds], updatedAt, at: clock.steady() })
+      await options.takeOn(calls, session)
+    },
+    look({ sessionId, session, stored, begunAt }) {
+      const found = accepted.get(sessionId)
+      if (found === undefined) return
+      const known = new Set(stored.map(({ callId }) => callId))
+      const open = new Set(session?.actions.map(({ callId }) => callId))
+      const unstored = found.callIds.filter((callId) => !known.has(callId))
+      // A read that began before, or a page of the list from before, lacks the action because it is older.
+      const isLater = session === null || (begunAt > found.at && session.updatedAt > found.updatedAt)
+      const over = isLater ? unstored.filter((callId) => !open.has(callId)) : []
+      if (over.length > 0)
+        bus.report((to) => to.actionsGone?.(over, session === null ? 'deleted' : 'resolved'))
+      const callIds = unstored.filter((callId) => !over.includes(callId))
+      if (callIds.length === 0) accepted.delete(sessionId)
+      else accepted.set(sessionId, { ...found, callIds })
+    },
+  }
+}
 
 export interface SnapshotOptions {
   service: Service
   store: Store
   clock: Clock
   log: Log
-  bus: Pick<Bus, 'report'>
-  takeCalls: TakeCalls
+  calls: CallTaker
   /** The announced turns of a session. */
   expectedTurns: (sessionId: string) => readonly string[]
 }
@@ -52,6 +115,8 @@ export interface SnapshotOptions {
 /** One read of a session. */
 export interface ReadRequest {
   entry: ReadEntry
+  /** Steady milliseconds. */
+  begunAt: number
   /** The stored state when the read began. */
   before: KnownSession | null
   /** Service clock, as `since` of DiffContext. */
@@ -63,17 +128,7 @@ export interface ReadRequest {
 export type Snapshots = (request: ReadRequest, first: Session) => Promise<Snapshot | null>
 
 export function createSnapshots(options: SnapshotOptions): Snapshots {
-  const { service, store, bus, log } = options
-
-  /**
-   * Reports calls that were accepted and resolved during this read. If the read fails, its actions are not stored, so
-   * no later read would find that they are gone.
-   */
-  const reportEnded = (taken: readonly string[], session: Session | null): void => {
-    const open = new Set(session?.actions.map(({ callId }) => callId))
-    const over = taken.filter((callId) => !open.has(callId))
-    if (over.length > 0) bus.report((to) => to.actionsGone?.(over, session === null ? 'deleted' : 'resolved'))
-  }
+  const { service, store, log } = options
 
   /**
    * Reads the turns of a session that was just read, and that may change meanwhile. Both are read again until each
@@ -110,19 +165,17 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     }
   }
 
-  return async ({ before, entry, ...request }, first) => {
-    const open = new Set(before?.actions.map(({ callId }) => callId))
+  return async ({ before, entry, begunAt, ...request }, first) => {
     // The tools run while the turns are read.
-    const calls = first.actions.length === 0 ? [] : await options.takeCalls(first)
-    const taken = calls.filter((callId) => !open.has(callId))
+    if (first.actions.length > 0) await options.calls.take(first)
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request.since)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
       ? await readBoth(first, knownTurns, baseline)
       : { session: first, turns: null, passed: [] }
-    reportEnded(taken, both?.session ?? null)
     if (both === null) return null
     const { session, turns } = both
+    options.calls.look({ sessionId: session.id, session, stored: before?.actions ?? [], begunAt })
     const errorItem = await readStartFailure(service, session, {
       known: before,
       turns,
@@ -348,11 +401,11 @@ export function createPrefetch(options: {
   service: Service
   store: Pick<Store, 'resources' | 'shards'>
   ownership: Pick<Ownership, 'filter' | 'isOurs'>
-  takeCalls: TakeCalls
+  calls: Pick<CallTaker, 'take'>
   hint: (hints: readonly Hint[]) => Promise<void>
   log: Log
 }): Prefetch {
-  const { clock, service, store, ownership, takeCalls, hint, log } = options
+  const { clock, service, store, ownership, calls, hint, log } = options
   const readings = new Map<string, ReadingAhead>()
   /** Before the first look is complete, dirty sessions are not read, and so not prefetched. */
   let looked = false
@@ -374,7 +427,7 @@ export function createPrefetch(options: {
   const takeOn = async (session: Session): Promise<void> => {
     const known = (await store.resources.glance([session.id])).get(session.id)
     if (known === undefined || known.deleted || session.updatedAt < known.updatedAt) return
-    if (!ownership.filter.active || ownership.isOurs(session)) await takeCalls(session)
+    if (!ownership.filter.active || ownership.isOurs(session)) await calls.take(session)
   }
 
   const begin = (sessionId: string): void => {

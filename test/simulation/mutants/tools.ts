@@ -190,8 +190,8 @@ export const TOOLS: readonly Mutant[] = [
     { file: 'intake/snapshot.test.ts', only: 'left the scope' },
     'a reading ahead runs the calls of a session that left the scope',
     'sidecar/intake/snapshot.ts',
-    'if (!ownership.filter.active || ownership.isOurs(session)) await takeCalls(session)',
-    'await takeCalls(session)',
+    'if (!ownership.filter.active || ownership.isOurs(session)) await calls.take(session)',
+    'await calls.take(session)',
   ),
   tested(
     { file: 'intake/snapshot.test.ts', only: 'read again since' },
@@ -199,6 +199,13 @@ export const TOOLS: readonly Mutant[] = [
     'sidecar/intake/snapshot.ts',
     'const isDropped = !reading.taken && readings.get(sessionId) !== reading',
     'const isDropped = false',
+  ),
+  tested(
+    { file: 'intake/snapshot.test.ts', only: 'which was dropped has accepted' },
+    'a call that a dropped read accepted is not looked for',
+    'sidecar/intake/snapshot.ts',
+    'if (over.length > 0)',
+    'if (over.length < 0)',
   ),
   {
     name: 'a known call is run by every reader that finds it',
