@@ -173,7 +173,7 @@ export class Network {
       )
     } else if (fault !== 'lost') {
       agenda.in(this.#wayOf(fault), () => {
-        const reply = host.serve(asked, request, { sent, lives: life.alive })
+        const reply = host.serve(asked, request, { sent, lives: life.alive && !settled })
         if (settled || !life.alive) return
         // What happens from now on is in the stream, however late its head arrives; nothing arrives before it.
         let headed = false
