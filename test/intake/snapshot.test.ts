@@ -397,7 +397,11 @@ it('a call that a read which was dropped has accepted is over when a later read 
     [['one'], 'resolved'],
     [['three'], 'resolved'],
   ])
+  // A read that is late, with a session from before, finds them again.
   void calls.take(listing(6, 'four'))
+  void calls.take(listing(5, 'four'))
+  look(listing(6), now)
+  expect(gone).toHaveLength(2)
   look(null, now)
   expect(gone.at(-1)).toEqual([['four'], 'deleted'])
 })

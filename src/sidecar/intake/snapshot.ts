@@ -45,8 +45,9 @@ interface EndedRead {
   sessionId: string
   /** null: it is gone. */
   session: Session | null
-  /** The actions that were stored when it began, at `begunAt`, steady milliseconds. */
+  /** The actions that were stored when it began. */
   stored: readonly Action[]
+  /** Steady milliseconds: when the request for `session` was sent. */
   begunAt: number
 }
 
@@ -79,8 +80,10 @@ export function createCallTaker(options: {
       if (calls.length === 0) return
       // A tool may run before the session of its call is stored: this report gives it the session.
       bus.report((to) => to.sessionRead?.(session))
-      const { id, updatedAt } = session
-      const callIds = new Set([...(accepted.get(id)?.callIds ?? []), ...calls.map(({ callId }) => callId)])
+      const { id } = session
+      const found = accepted.get(id)
+      const callIds = new Set([...(found?.callIds ?? []), ...calls.map(({ callId }) => callId)])
+      const updatedAt = Math.max(session.updatedAt, found?.updatedAt ?? -Infinity)
       accepted.set(id, { callIds: [...callIds], updatedAt, at: clock.steady() })
       await options.takeOn(calls, session)
     },
@@ -91,7 +94,7 @@ export function createCallTaker(options: {
       const open = new Set(session?.actions.map(({ callId }) => callId))
       const unstored = found.callIds.filter((callId) => !known.has(callId))
       // A read that began before, or a page of the list from before, lacks the action because it is older.
-      const isLater = session === null || (begunAt > found.at && session.updatedAt > found.updatedAt)
+      const isLater = session === null || (begunAt >= found.at && session.updatedAt > found.updatedAt)
       const over = isLater ? unstored.filter((callId) => !open.has(callId)) : []
       if (over.length > 0)
         bus.report((to) => to.actionsGone?.(over, session === null ? 'deleted' : 'resolved'))
@@ -128,7 +131,7 @@ export interface ReadRequest {
 export type Snapshots = (request: ReadRequest, first: Session) => Promise<Snapshot | null>
 
 export function createSnapshots(options: SnapshotOptions): Snapshots {
-  const { service, store, log } = options
+  const { service, store, clock, log } = options
 
   /**
    * Reads the turns of a session that was just read, and that may change meanwhile. Both are read again until each
@@ -138,9 +141,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   const readBoth = async (
     first: Session,
     knownTurns: readonly KnownTurn[],
-    baseline: number,
-  ): Promise<Pick<Snapshot, 'session' | 'turns' | 'passed'> | null> => {
+    { baseline, begunAt }: { baseline: number; begunAt: number },
+  ): Promise<(Pick<Snapshot, 'session' | 'turns' | 'passed'> & { begunAt: number }) | null> => {
     let session: Session | null = first
+    let at = begunAt
     const seen = new Map<string, Action>()
     for (let attempt = 0; ; attempt++) {
       for (const action of session.actions) seen.set(action.callId, action)
@@ -148,8 +152,9 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       if (turns === null) return null
       if (attempt === REREAD || agree(session, turns)) {
         for (const { callId } of session.actions) seen.delete(callId)
-        return { session, turns, passed: [...seen.values()] }
+        return { session, turns, passed: [...seen.values()], begunAt: at }
       }
+      at = clock.steady()
       session = await readSession(service, session.id)
       if (session === null) return null
     }
@@ -171,11 +176,12 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request.since)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
-      ? await readBoth(first, knownTurns, baseline)
-      : { session: first, turns: null, passed: [] }
+      ? await readBoth(first, knownTurns, { baseline, begunAt })
+      : { session: first, turns: null, passed: [], begunAt }
     if (both === null) return null
-    const { session, turns } = both
-    options.calls.look({ sessionId: session.id, session, stored: before?.actions ?? [], begunAt })
+    const { session, turns, passed } = both
+    const stored = before?.actions ?? []
+    options.calls.look({ sessionId: session.id, session, stored, begunAt: both.begunAt })
     const errorItem = await readStartFailure(service, session, {
       known: before,
       turns,
@@ -184,7 +190,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     // Reads the stored state again: the stream may have committed a turn.ended frame meanwhile.
     const ids = [
       ...(turns ?? []).map(({ id }) => id),
-      ...both.passed.flatMap(({ turnId }) => turnId ?? []),
+      ...passed.flatMap(({ turnId }) => turnId ?? []),
       ...options.expectedTurns(session.id),
     ]
     const known = await store.resources.known(session.id, ids)
@@ -192,7 +198,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
     const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
     if (artifacts === 'gone') return null
-    return { ...both, known, placeholders, errorItem, artifacts }
+    return { session, turns, passed, known, placeholders, errorItem, artifacts }
   }
 }
 
