@@ -7,10 +7,10 @@ import { JOURNEYS, render, travel } from './journeys.ts'
  */
 const CEILINGS: Readonly<Record<string, { way: number; all: number }>> = {
   // The files beside the way (all) rose by three, one and one with the question which process owns a session, and the
-  // first by one with the length of ids.
+  // first two by one with the length of ids.
   // Before delivery ran its lanes in one loop, on a queue of std, and the JSON scanner was split: 36 and 67, 49 and 76, 35 and 56.
   'frame to callback': { way: 19, all: 54 },
-  'webhook to state fact': { way: 23, all: 55 },
+  'webhook to state fact': { way: 23, all: 56 },
   'call to answer': { way: 16, all: 46 },
 }
 
