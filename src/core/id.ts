@@ -8,6 +8,7 @@ export const ID_BYTES = 1000
 /** Bytes of one UTF-16 unit in JSON, at most: a NUL is `\u0000`. */
 const UNIT = 6
 
+/** Whether each index takes the id. */
 export function isShort(id: string): boolean {
   return id.length * UNIT <= ID_BYTES || Buffer.byteLength(JSON.stringify(id)) <= ID_BYTES
 }

@@ -1,15 +1,31 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, vi } from 'vitest'
+import { newCall } from '../../src/core/call.ts'
+import { transition } from '../../src/core/call-machine.ts'
 import { transcriptType } from '../../src/core/fact.ts'
 import { StoreError } from '../../src/core/store-error.ts'
-import { runningCall } from '../support/call.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
 import { it } from './engines.ts'
 
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
 const all = { limit: 1000, order: 'asc' } as const
+
+/** A call as it is stored while its tool runs. */
+const callIs = (callId: string) => {
+  const call = newCall({
+    callId,
+    sessionId: 'ses_1',
+    turnId: null,
+    name: 'lookup',
+    action: {},
+    createdAt: null,
+    expiresAt: null,
+    receivedAt: 1,
+  })
+  return transition(call, { type: 'run_begun', at: 1 }) ?? call
+}
 
 describe('a commit', () => {
   it('shares one transaction with those that arrive together, and each promise is its own', async () => {
@@ -35,8 +51,8 @@ describe('a commit', () => {
         turns.push(turn)
         queueMicrotask(run)
       })
-      await store.log.commit({ newCalls: [runningCall('one')] })
-      await store.log.commit({ newCalls: [runningCall('two')] })
+      await store.log.commit({ newCalls: [callIs('one')] })
+      await store.log.commit({ newCalls: [callIs('two')] })
       await clock.advance(1)
       const result = { kind: 'output', text: '42' } as const
       const event = { type: 'result_fixed', result, error: null, at: 2 } as const
