@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../src/protocol/frame.ts'
@@ -215,6 +216,53 @@ describe('draining a connection', () => {
     }
     await done
     expect(disk.committed).toBe(6)
+  })
+
+  describe('a message', () => {
+    /** Drains chunks that the test sends. @returns the sequence numbers of each commit. */
+    async function committing(during: (send: (chunk: string) => void, clock: VirtualClock) => Promise<void>) {
+      const clock = new VirtualClock()
+      const commits: (string | null)[][] = []
+      const chunks = new PassThrough()
+      const done = drainChunks({
+        chunks,
+        connection: new AbortController(),
+        accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
+        commit: async (batch) => void commits.push(batch.map(({ meaning }) => meaning.seq)),
+        clock,
+      })
+      await during((chunk) => void chunks.write(chunk), clock)
+      chunks.end()
+      await clock.advance(10)
+      await done
+      return commits
+    }
+    const message = (seq: number) => frame(seq, 'user.message')
+
+    it('waits for the first frames of its turn, and shares their commit', async () => {
+      const commits = await committing(async (send, clock) => {
+        send(message(1))
+        await clock.advance(1)
+        send(message(2))
+        send(frame(3, 'turn.started') + frame(4, 'tool.required'))
+        await clock.advance(0)
+        send(frame(5))
+        await clock.advance(0)
+      })
+      expect(commits).toEqual([['1', '2', '3', '4'], ['5']])
+    })
+
+    it('is committed after two milliseconds if nothing follows, and delays no other frame', async () => {
+      const commits = await committing(async (send, clock) => {
+        send(message(1))
+        await clock.advance(2)
+        send(frame(2))
+        await clock.advance(0)
+        send(frame(3))
+        await clock.advance(0)
+      })
+      expect(commits).toEqual([['1'], ['2'], ['3']])
+    })
   })
 
   describe('while handlers have a backlog', () => {

@@ -1,4 +1,5 @@
 import type { ConnectionEnd, StreamConnection } from '../../protocol/connection.ts'
+import type { PersistedEvent } from '../../core/event-type.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Meaning } from '../../protocol/frame.ts'
 import { joinScopes, type Hint } from '../../core/hint.ts'
@@ -27,6 +28,13 @@ const MAX_PENDING = 4 * 1024 * 1024
 /** Frames and characters committed in one transaction. */
 const BATCH_FRAMES = 1000
 const BATCH_CHARACTERS = 1024 * 1024
+/**
+ * A message is followed within a millisecond by the first frames of its turn, perhaps by a function call. A message alone
+ * waits so long for them, milliseconds: they share one commit, and no call waits for the commit of its message.
+ */
+const FOLLOWED_WITHIN = 2
+const MESSAGE: PersistedEvent = 'user.message'
+
 /** The most sessions that are remembered as hinted. The first frame of any other session makes a hint. */
 const SESSIONS_REMEMBERED = 10_000
 /** The first frame of a session requests a read even if it announces no state; delay of that read, milliseconds. */
@@ -42,6 +50,10 @@ export interface Pending {
 
 function charactersOf({ meaning, raw }: Pending): number {
   return meaning.kind === 'fact' ? meaning.fact.body.length : raw.length
+}
+
+function isMessage({ meaning }: Pending): boolean {
+  return meaning.kind === 'fact' && meaning.fact.type === MESSAGE
 }
 
 /** How many of `pending` go into one transaction. */
@@ -141,18 +153,20 @@ export class HeldTime {
 export class FrameQueue {
   readonly #commit: (batch: readonly Pending[]) => Promise<void>
   readonly #onFailure: () => void
-  readonly #clock: Pick<Clock, 'soon'>
+  readonly #clock: Pick<Clock, 'soon' | 'after'>
   readonly held: HeldTime
   #pending: Pending[] = []
   #characters = 0
   #writing: Promise<void> | null = null
   #failure: { error: unknown } | null = null
+  /** Ends the wait of a message for the frames after it. */
+  #followed: (() => void) | null = null
 
   /** `onFailure`: a batch could not be written; nothing more is written. */
   constructor(
     commit: (batch: readonly Pending[]) => Promise<void>,
     onFailure: () => void,
-    clock: Pick<Clock, 'soon'>,
+    clock: Pick<Clock, 'soon' | 'after'>,
     held: HeldTime,
   ) {
     this.#commit = commit
@@ -164,6 +178,7 @@ export class FrameQueue {
   push(frame: Pending): void {
     this.#pending.push(frame)
     this.#characters += charactersOf(frame)
+    this.#followed?.()
   }
 
   /** Characters that no transaction has begun to write. */
@@ -180,7 +195,26 @@ export class FrameQueue {
    * chunks: all of them are then in one batch.
    */
   start(): void {
-    if (this.#pending.length > 0) this.#writing ??= this.held.during(this.#turn().then(() => this.#write()))
+    if (this.#pending.length > 0) this.#writing ??= this.held.during(this.#gather().then(() => this.#write()))
+  }
+
+  async #gather(): Promise<void> {
+    await this.#turn()
+    if (!this.#pending.every(isMessage)) return
+    await this.#next()
+    await this.#turn()
+  }
+
+  /** Waits for a further frame, or the end of the connection. */
+  #next(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(FOLLOWED_WITHIN, () => this.#followed?.())
+      this.#followed = () => {
+        timer.cancel()
+        this.#followed = null
+        resolve()
+      }
+    })
   }
 
   #turn(): Promise<void> {
@@ -201,6 +235,7 @@ export class FrameQueue {
 
   /** Writes the rest. @throws the error that kept a batch from being written. */
   async finish(): Promise<void> {
+    this.#followed?.()
     await this.#writing
     // Frames after a batch that could not be written would move the cursor past it.
     if (!this.failed) await this.#write()
