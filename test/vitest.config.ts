@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { onPostgres } from './e2e/engines.ts'
+import { FULL, FULL_ONLY } from './support/full.ts'
 
 /** The files that take longest, by the beginning of their path: first two that need a core for minutes, then those that wait. */
 const LONG = [
@@ -38,7 +39,14 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: 'all', include: ['test/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'all',
+          include: ['test/**/*.test.ts'],
+          exclude: FULL ? [] : FULL_ONLY.map((begin) => `test/${begin}*`),
+        },
+      },
       {
         extends: true,
         test: { name: 'PostgreSQL', include: onPostgres(), env: { SIDECAR_TEST_STORE: 'postgres' } },

@@ -1,25 +1,44 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Static, TSchema } from 'typebox'
+import { BoundedMap } from '../std/bounded-map.ts'
 import { nearest } from './nearest.ts'
 import { invalid } from './refusal.ts'
 
 const options = { allErrors: true, verbose: true, discriminator: true, strict: false } as const
-const exact = new Ajv(options)
-/** All values of a query string are text: numbers and booleans are parsed from the text. */
-const coercing = new Ajv({ ...options, coerceTypes: true })
+/** Each emulator makes its own schemas, which are mostly those of the last one: the most that are kept by their text. */
+const KEPT = 500
 
-const compiled = new WeakMap<object, ValidateFunction>()
+/** Compiled schemas, found by the object and by the text. */
+class Validators {
+  readonly #ajv: Ajv
+  readonly #bySchema = new WeakMap<object, ValidateFunction>()
+  readonly #byText = new BoundedMap<string, ValidateFunction>(KEPT)
 
-function validator(schema: TSchema, ajv: Ajv): ValidateFunction {
-  let check = compiled.get(schema)
-  if (check === undefined) {
-    check = ajv.compile(schema)
-    // The compiler keeps every schema that it ever got, also those of closed emulators.
-    ajv.removeSchema(schema)
-    compiled.set(schema, check)
+  constructor(ajv: Ajv) {
+    this.#ajv = ajv
   }
-  return check
+
+  of(schema: TSchema): ValidateFunction {
+    const known = this.#bySchema.get(schema)
+    if (known !== undefined) return known
+    const text = JSON.stringify(schema)
+    const check = this.#byText.get(text) ?? this.#compile(schema)
+    this.#byText.set(text, check)
+    this.#bySchema.set(schema, check)
+    return check
+  }
+
+  #compile(schema: TSchema): ValidateFunction {
+    const check = this.#ajv.compile(schema)
+    // The compiler keeps every schema that it ever got, also those of closed emulators.
+    this.#ajv.removeSchema(schema)
+    return check
+  }
 }
+
+const exact = new Validators(new Ajv(options))
+/** All values of a query string are text: numbers and booleans are parsed from the text. */
+const coercing = new Validators(new Ajv({ ...options, coerceTypes: true }))
 
 /**
  * Returns a body that its schema accepts.
@@ -27,14 +46,14 @@ function validator(schema: TSchema, ajv: Ajv): ValidateFunction {
  * and all accepted ones.
  */
 export function readBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
-  const check = validator(schema, exact)
+  const check = exact.of(schema)
   if (check(value)) return value as Static<T>
   throw invalid(explain(check.errors ?? [], 'field'))
 }
 
 /** Like `readBody`, for a query string. */
 export function readQuery<T extends TSchema>(schema: T, value: Record<string, unknown>): Static<T> {
-  const check = validator(schema, coercing)
+  const check = coercing.of(schema)
   const given: unknown = { ...value }
   if (check(given)) return given as Static<T>
   throw invalid(explain(check.errors ?? [], 'query parameter'))
@@ -42,7 +61,7 @@ export function readQuery<T extends TSchema>(schema: T, value: Record<string, un
 
 /** The faults of a value, one sentence each, or an empty list. */
 export function faultsOf(schema: TSchema, value: unknown): string[] {
-  const check = validator(schema, exact)
+  const check = exact.of(schema)
   return check(value) ? [] : (check.errors ?? []).map((error) => sentence(error, 'field'))
 }
 

@@ -4,10 +4,10 @@ import { startEmulator, type Emulator, type EmulatorOptions } from '../../src/em
 import { profileA } from '../../src/emulator/profile/a.ts'
 import { profileB } from '../../src/emulator/profile/b.ts'
 import type { OpenDetails } from '../../src/emulator/profile/details.ts'
+import type { ProfileName } from '../support/full.ts'
 import { descriptionOf } from './described.ts'
 
-export const PROFILES = ['a', 'b'] as const
-export type ProfileName = (typeof PROFILES)[number]
+export { PROFILES, type ProfileName } from '../support/full.ts'
 
 export interface Reply {
   status: number

@@ -7,6 +7,7 @@ import { documentsOf } from '../deployment/documents.ts'
 import { hasKustomize } from '../deployment/kustomize.ts'
 import { unknownKeys, validateManifest } from '../deployment/schemas.ts'
 import { CERTIFICATE } from '../support/certificate.ts'
+import { FULL } from '../support/full.ts'
 import { administer, PostgresServer } from '../support/postgres.ts'
 import { blocks, group, ROOT } from './document.ts'
 import { Story, type Result } from './story.ts'
@@ -110,14 +111,14 @@ describe('the documents', () => {
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
-  test('shows what a crash does', { timeout: LONG }, async () => {
+  test.runIf(FULL)('shows what a crash does', { timeout: LONG }, async () => {
     const [command, shown] = group('crash')
     const { code, out } = await (await begin()).run(command?.text ?? '')
     expect(code).toBe(0)
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
-  test('sends events to the user’s app without a configuration', { timeout: LONG }, async () => {
+  test.runIf(FULL)('sends events to the user’s app without a configuration', { timeout: LONG }, async () => {
     const story = await begin()
     const programs = group('first').filter(({ words }) =>
       words.some((word) => /\.mjs$|^start=3000$/.test(word)),
@@ -160,7 +161,7 @@ describe('the documents', () => {
     expect(await story.end()).toEqual([0, 'SIGINT', 0])
   })
 
-  test('puts a backup back', { timeout: LONG }, async () => {
+  test.runIf(FULL)('puts a backup back', { timeout: LONG }, async () => {
     const story = await begin()
     for (const block of group('first').slice(0, 2)) await story.play(block)
     await story.start('npm start -- emulate', '4010')
@@ -267,7 +268,7 @@ describe('the documents', () => {
     expect(config.scope).toEqual({ metadata: { app: 'billing' }, createdByToken: ['tok_1'] })
   })
 
-  test('stores in a database of PostgreSQL', { timeout: LONG }, async () => {
+  test.runIf(FULL)('stores in a database of PostgreSQL', { timeout: LONG }, async () => {
     const [sql, local] = group('postgres')
     const [remote] = group('postgres-tls')
     const story = await begin()
@@ -324,7 +325,7 @@ describe('the documents', () => {
     expect(await story.end()).toEqual([0, 0])
   })
 
-  test('runs handlers and tools of a module', { timeout: LONG }, async () => {
+  test.runIf(FULL)('runs handlers and tools of a module', { timeout: LONG }, async () => {
     const story = await begin()
     for (const block of group('module')) await story.play(block)
     await story.start('npm start -- emulate', '4010')
@@ -357,7 +358,7 @@ describe('the documents', () => {
     expect(await story.end()).toEqual([0])
   })
 
-  test('drives sessions with the client', { timeout: LONG }, async () => {
+  test.runIf(FULL)('drives sessions with the client', { timeout: LONG }, async () => {
     const story = await begin()
     const results: Result[] = []
     const shown: Result[] = []

@@ -7,7 +7,7 @@ import { FIXED } from './fixed.ts'
 const LONG = 600_000
 
 /** Of the places where it may crash, each so many one; CI plays them all. */
-const EVERY = FULL ? 1 : 16
+const EVERY = FULL ? 1 : 40
 
 // [fault process-3]
 it.each(Object.entries(FIXED))(

@@ -7,16 +7,16 @@ import type { Broken } from './tally.ts'
 
 /** Other seeds than `npm run simulate` begins with, of which CI plays some after the tests. */
 const FIRST = 2_000_000
-const SEEDS = FULL ? 1000 : 200
+const SEEDS = FULL ? 1000 : 80
 /** On a slow machine fewer are played, milliseconds. */
 const BUDGET = 60_000
 /** Where CI has two cores, both. */
 const THREADS = 2
 
 it.each([
-  { processes: 'one process', replicas: null, seeds: SEEDS, least: 100 },
-  { processes: 'two replicas', replicas: 2, seeds: SEEDS / 4, least: 15 },
-  { processes: 'three replicas', replicas: 3, seeds: SEEDS / 8, least: 8 },
+  { processes: 'one process', replicas: null, seeds: SEEDS, least: 40 },
+  { processes: 'two replicas', replicas: 2, seeds: SEEDS / 4, least: 10 },
+  { processes: 'three replicas', replicas: 3, seeds: SEEDS / 8, least: 5 },
 ])(
   '$processes: loses nothing, repeats nothing and becomes idle, under every fault',
   { timeout: 180_000 },

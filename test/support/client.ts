@@ -4,10 +4,10 @@ import { profileA } from '../../src/emulator/profile/a.ts'
 import { profileB } from '../../src/emulator/profile/b.ts'
 import type { OpenDetails } from '../../src/emulator/profile/details.ts'
 import type { Fields } from './app.ts'
+import type { ProfileName } from './full.ts'
 import { until } from './until.ts'
 
-export type ProfileName = 'a' | 'b'
-export const PROFILES: readonly ProfileName[] = ['a', 'b']
+export { PROFILES, type ProfileName } from './full.ts'
 
 /** A client of the service: makes sessions, sends messages, cancels and deletes, in the words of the profile. */
 export class Client {

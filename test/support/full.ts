@@ -8,3 +8,28 @@ const PART = 8
 export function repeats(times: number): number {
   return FULL ? times : Math.ceil(times / PART)
 }
+
+/** Of many cases that one test tries in the same way, a person waits for each so many one. */
+const EACH = 4
+
+export function some<T>(cases: readonly T[]): readonly T[] {
+  return FULL ? cases : cases.filter((_, index) => index % EACH === 0)
+}
+
+export type ProfileName = 'a' | 'b'
+
+/** The emulator's two ways to fill in what the interface leaves open; a person waits for the tests of one. */
+export const PROFILES: readonly ProfileName[] = FULL ? ['a', 'b'] : ['a']
+
+/**
+ * Files that `npm test` leaves out, by the beginning of their path: what is built and published, and what repeats. Each
+ * regression of the simulation, for one, is a planted bug of its mutants, too.
+ */
+export const FULL_ONLY = [
+  'bench/run',
+  'deployment/built-image',
+  'deployment/engine',
+  'journey/',
+  'package/package',
+  'simulation/regression',
+]
