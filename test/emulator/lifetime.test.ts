@@ -14,7 +14,7 @@ import { profileA } from '../../src/emulator/profile/a.ts'
 describe('the start and the end of the emulator', () => {
   it('starts several at once, each on a port of its own, sharing nothing', async () => {
     const benches = await Promise.all(
-      PROFILES.flatMap((profile) =>
+      (['a', 'b'] as const).flatMap((profile) =>
         [1, 2, 3].map((n) => open(profile, { token: `svc_pat_${profile}${n}`, startAt: n * 1_000_000 })),
       ),
     )
