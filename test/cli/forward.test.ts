@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { verifyCallback } from '../../src/index.ts'
 import { folderWith } from '../config/folder.ts'
 import { freePort, listen, type Listening } from '../support/listen.ts'
+import { FULL } from '../support/full.ts'
 import { until } from '../support/until.ts'
 import { start, type Running } from './process.ts'
 
@@ -108,12 +109,16 @@ describe('dev --forward-to', () => {
     },
   )
 
-  test('shows a console on IPv6 with an address that a browser can open', { timeout: LONG }, async () => {
-    const { url } = await ownApp()
-    const one = run(['dev', '--forward-to', url], { SIDECAR_ADMIN__LISTEN: '[::1]:0' })
-    await says(one, /http:\/\/\[::1\]:\d+/)
-    expect(await interrupt(one)).toBe(0)
-  })
+  test.runIf(FULL)(
+    'shows a console on IPv6 with an address that a browser can open',
+    { timeout: LONG },
+    async () => {
+      const { url } = await ownApp()
+      const one = run(['dev', '--forward-to', url], { SIDECAR_ADMIN__LISTEN: '[::1]:0' })
+      await says(one, /http:\/\/\[::1\]:\d+/)
+      expect(await interrupt(one)).toBe(0)
+    },
+  )
 
   test('reports that the port of the service is in use', { timeout: LONG }, async () => {
     const { url } = await ownApp()
@@ -253,7 +258,7 @@ describe('dev --forward-to', () => {
     expect(await interrupt(one)).toBe(0)
   })
 
-  test('sends the calls of one function elsewhere', { timeout: LONG }, async () => {
+  test.runIf(FULL)('sends the calls of one function elsewhere', { timeout: LONG }, async () => {
     const [{ url }, orders] = [await ownApp(), await ownApp()]
     const tool = `lookup_order=${orders.url.replace('http://', '')}/orders`
     const args = [
@@ -295,7 +300,7 @@ describe('dev --forward-to', () => {
     },
   )
 
-  test('prints lines of JSON for programs', { timeout: LONG }, async () => {
+  test.runIf(FULL)('prints lines of JSON for programs', { timeout: LONG }, async () => {
     const { url } = await ownApp()
     const { code, out, err } = await run(['dev', '--forward-to', url, '--once', '--json', '--send', CALL])
       .ended
@@ -368,7 +373,7 @@ describe('listen', () => {
     expect(existsSync(temporary)).toBe(false)
   })
 
-  test(
+  test.runIf(FULL)(
     'takes what run takes from the environment, and leaves function calls to others',
     { timeout: LONG },
     async () => {

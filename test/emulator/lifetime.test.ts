@@ -8,7 +8,7 @@ import { EventLog } from '../../src/emulator/log.ts'
 import { listen } from './listener.ts'
 import { receive } from './receiver.ts'
 import { freePort } from '../support/listen.ts'
-import { Bench, open, PROFILES, until } from './support.ts'
+import { Bench, open, until } from './support.ts'
 import { profileA } from '../../src/emulator/profile/a.ts'
 
 describe('the start and the end of the emulator', () => {

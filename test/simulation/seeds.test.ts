@@ -7,7 +7,7 @@ import type { Broken } from './tally.ts'
 
 /** Other seeds than `npm run simulate` begins with, of which CI plays some after the tests. */
 const FIRST = 2_000_000
-const SEEDS = FULL ? 1000 : 80
+const SEEDS = FULL ? 400 : 64
 /** On a slow machine fewer are played, milliseconds. */
 const BUDGET = 60_000
 /** Where CI has two cores, both. */

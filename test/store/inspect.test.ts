@@ -7,6 +7,7 @@ import type { Fact } from '../../src/core/fact.ts'
 import { inspectStore } from '../../src/sidecar/store/sqlite/inspect.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
+import { FULL } from '../support/full.ts'
 import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
 import { everything, folder, openStore } from './database.ts'
@@ -56,6 +57,9 @@ it('names each fact that is not what was written, and those without a delivery',
   )
 })
 
+/** Of a page: its head, its cells, its end. */
+const PLACES = FULL ? [1, 9, 100, 1203, 2500, 4090] : [9, 2500]
+
 // [fault process-7]
 it(
   'one byte flipped in any page: it is refused, or reported, or every fact is as it was written',
@@ -66,7 +70,7 @@ it(
     const copy = join(folder(), 'copy.db')
     const outcomes = { refused: 0, problems: 0, harmless: 0 }
     for (let page = 0; page < whole.length / PAGE; page++) {
-      for (const place of [1, 9, 100, 1203, 2500, 4090]) {
+      for (const place of PLACES) {
         const bytes = Buffer.from(whole)
         const at = page * PAGE + place
         bytes[at] = (bytes[at] ?? 0) ^ 0x41
@@ -74,8 +78,8 @@ it(
         outcomes[await look(copy)]++
       }
     }
-    expect(outcomes.refused).toBeGreaterThan(50)
-    expect(outcomes.problems).toBeGreaterThan(10)
+    expect(outcomes.refused).toBeGreaterThan(8 * PLACES.length)
+    expect(outcomes.problems).toBeGreaterThan(PLACES.length)
   },
 )
 

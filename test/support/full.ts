@@ -32,4 +32,5 @@ export const FULL_ONLY = [
   'journey/',
   'package/package',
   'simulation/regression',
+  'simulation/unreachable',
 ]
