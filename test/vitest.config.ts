@@ -24,6 +24,9 @@ const LONG = [
   'client/',
 ]
 
+/** Files or folders are given: `npm test -- test/console`. */
+const isNamed = process.argv.some((word) => /^test\/(?!vitest)/.test(word))
+
 /** A clean clone has no durations of an earlier run: a long file that begins last would keep everybody waiting for it. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -44,7 +47,7 @@ export default defineConfig({
         test: {
           name: 'all',
           include: ['test/**/*.test.ts'],
-          exclude: FULL ? [] : FULL_ONLY.map((begin) => `test/${begin}*`),
+          exclude: FULL || isNamed ? [] : FULL_ONLY.map((begin) => `test/${begin}*`),
         },
       },
       {

@@ -1,4 +1,4 @@
-/** `npm run test:full`, which CI runs: every crash point, every seed, every random document. `npm test` plays a part of them. */
+/** `npm run test:full`, which CI runs: many crash points, seeds and random documents. `npm test` plays a part of them. */
 export const FULL = process.env['FULL'] === '1'
 
 /** The part of repetitions that a person waits for. */
@@ -22,15 +22,23 @@ export type ProfileName = 'a' | 'b'
 export const PROFILES: readonly ProfileName[] = FULL ? ['a', 'b'] : ['a']
 
 /**
- * Files that `npm test` leaves out, by the beginning of their path: what is built and published, and what repeats. Each
- * regression of the simulation, for one, is a planted bug of its mutants, too.
+ * Files that `npm test` leaves out unless it is given their folder, by the beginning of their path: what is built and
+ * published, what needs programs that a bare machine lacks, and what repeats. Each regression of the simulation, for one, is a
+ * planted bug of its mutants, too.
  */
 export const FULL_ONLY = [
+  'attack/',
   'bench/run',
+  'console/bad-days',
+  'console/many',
+  'console/pages',
   'deployment/built-image',
   'deployment/engine',
+  'examples/',
   'journey/',
   'package/package',
+  'pictures/',
   'simulation/regression',
   'simulation/unreachable',
+  'torture/',
 ]
