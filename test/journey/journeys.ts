@@ -18,7 +18,7 @@ import { Traveller } from './traveller.ts'
 const WARMING = 2
 const COUNTED = 12
 
-/** Words and ports, and what metrics and the relay make of what they hear. */
+/** Words and ports, and what metrics and the relay make of what they hear. `report.ts` says it in the observer's words. */
 const BESIDE = [
   'core/',
   'std/',
@@ -27,6 +27,7 @@ const BESIDE = [
   'system/',
   'sidecar/admin/metrics/',
   'sidecar/admin/relay/',
+  'sidecar/report.ts',
 ]
 const OBSERVER = 'core/observer.ts'
 /** Takes callbacks out of the window of what has none. */
