@@ -58,7 +58,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/setup.ts'],
     // The long files wait three quarters of their time, for sockets, files and processes; CI has two cores.
-    maxWorkers: 5,
+    maxWorkers: 6,
     // Nothing of a test file outlives it in its modules, so that the next need not load the program anew.
     isolate: false,
     // Longer than any wait within a test, each of which says better what did not come.

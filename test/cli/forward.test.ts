@@ -120,7 +120,7 @@ describe('dev --forward-to', () => {
     },
   )
 
-  test('reports that the port of the service is in use', { timeout: LONG }, async () => {
+  test.runIf(FULL)('reports that the port of the service is in use', { timeout: LONG }, async () => {
     const { url } = await ownApp()
     const first = run(['dev', '--forward-to', url])
     await says(first, /service +http:\/\/127\.0\.0\.1:\d+/)
@@ -214,7 +214,7 @@ describe('dev --forward-to', () => {
     expect(await interrupt(one)).toBe(0)
   })
 
-  test('waits for an app that does not listen, and says so once', { timeout: LONG }, async () => {
+  test.runIf(FULL)('waits for an app that does not listen, and says so once', { timeout: LONG }, async () => {
     const port = await freePort()
     const one = run(['dev', '--forward-to', String(port), '--send', CALL])
     await says(one, `! no program listens at http://localhost:${port}\n    fix: start your app`)
@@ -391,7 +391,7 @@ describe('listen', () => {
     },
   )
 
-  test('ends with cause and fix when the service cannot be used', { timeout: LONG }, async () => {
+  test.runIf(FULL)('ends with cause and fix when the service cannot be used', { timeout: LONG }, async () => {
     const base = await service()
     await writeFile(path.join(folder, 'wrong'), 'svc_pat_wrong')
     const closed = await freePort()

@@ -13,6 +13,7 @@ import {
   until,
   untilTurnEnds,
 } from './support.ts'
+import { FULL } from '../support/full.ts'
 
 /** Connections come again at once. */
 const LIMITS = { retryMs: 10, streamSlotMs: 0 }
@@ -96,21 +97,24 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     expect(reasons).toEqual(Array.from({ length: 4 }, () => 'replay_stop'))
   })
 
-  it('with a single slot is refused once in a row of windows, and waits for the slot from then on', async () => {
-    const limits = { retryMs: 1, streamsPerToken: 1, replayEvents: 7 }
-    const { client, emulator } = await stand(profile, { limits })
-    const { id } = await client.sessions.create()
-    for (let count = 0; count < 20; count++) emulator.publish(id, 'file.changed', { count })
-    const notices: Reconnection[] = []
-    await using stream = await client.events.stream({
-      after: '0',
-      onReconnect: (notice) => notices.push(notice),
-    })
-    const events = await readUntil(stream[Symbol.asyncIterator](), ({ payload }) => payload['count'] === 19)
-    expect(persisted(events)).toEqual(truth(emulator))
-    expect(notices.filter(({ reason }) => reason === 'rate_limit_exceeded')).toHaveLength(1)
-    expect(notices.filter(({ reason }) => reason === 'replay_stop').length).toBeGreaterThanOrEqual(2)
-  })
+  it.runIf(FULL)(
+    'with a single slot is refused once in a row of windows, and waits for the slot from then on',
+    async () => {
+      const limits = { retryMs: 1, streamsPerToken: 1, replayEvents: 7 }
+      const { client, emulator } = await stand(profile, { limits })
+      const { id } = await client.sessions.create()
+      for (let count = 0; count < 20; count++) emulator.publish(id, 'file.changed', { count })
+      const notices: Reconnection[] = []
+      await using stream = await client.events.stream({
+        after: '0',
+        onReconnect: (notice) => notices.push(notice),
+      })
+      const events = await readUntil(stream[Symbol.asyncIterator](), ({ payload }) => payload['count'] === 19)
+      expect(persisted(events)).toEqual(truth(emulator))
+      expect(notices.filter(({ reason }) => reason === 'rate_limit_exceeded')).toHaveLength(1)
+      expect(notices.filter(({ reason }) => reason === 'replay_stop').length).toBeGreaterThanOrEqual(2)
+    },
+  )
 
   it('waits for the slot that the last connection still holds', async () => {
     const { client, emulator } = await stand(profile, {

@@ -9,6 +9,7 @@ import { assertWhole } from '../support/oracle.ts'
 import { freePort, listen } from '../support/listen.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
+import { FULL } from '../support/full.ts'
 
 // oxlint-disable-next-line typescript/no-misused-promises -- TypeScript lets it pass, so programs have it
 const refusing: () => void = () => Promise.reject(new Error('an unhandled rejection'))
@@ -242,17 +243,21 @@ function warnings({ program }: Rig): unknown[] {
   return (lines ?? []).map(({ details }) => details)
 }
 
-test('delivers stored facts, and accepts commands, while the service accepts connections and never answers', async () => {
-  await using rig = await Rig.open({ channels: ['webhook', 'poll'] })
-  await rig.admin('POST', '/api/handlers/app/pause')
-  await rig.client.start('say Hello')
-  await until('backlog', async () => (await rig.list('/api/deliveries?status=pending')).length > 2)
-  await rig.stop()
-  const { promise: over, resolve: goOn } = Promise.withResolvers<undefined>()
-  rig.gateway.intercept = () => over
-  await rig.start()
-  await rig.admin('POST', '/api/handlers/app/resume')
-  await until('delivery', async () => (await rig.list('/api/deliveries?status=pending')).length === 0)
-  expect(rig.app.delivered().map(({ type }) => type)).toContain('session.created')
-  goOn(undefined)
-}, 40_000)
+test.runIf(FULL)(
+  'delivers stored facts, and accepts commands, while the service accepts connections and never answers',
+  async () => {
+    await using rig = await Rig.open({ channels: ['webhook', 'poll'] })
+    await rig.admin('POST', '/api/handlers/app/pause')
+    await rig.client.start('say Hello')
+    await until('backlog', async () => (await rig.list('/api/deliveries?status=pending')).length > 2)
+    await rig.stop()
+    const { promise: over, resolve: goOn } = Promise.withResolvers<undefined>()
+    rig.gateway.intercept = () => over
+    await rig.start()
+    await rig.admin('POST', '/api/handlers/app/resume')
+    await until('delivery', async () => (await rig.list('/api/deliveries?status=pending')).length === 0)
+    expect(rig.app.delivered().map(({ type }) => type)).toContain('session.created')
+    goOn(undefined)
+  },
+  40_000,
+)

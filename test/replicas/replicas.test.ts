@@ -4,6 +4,7 @@ import { isObject } from '../../src/std/json.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { until } from '../support/until.ts'
 import { Deployment, type Replica } from './deployment.ts'
+import { FULL } from '../support/full.ts'
 
 /** Several sidecars on one PostgreSQL. */
 
@@ -116,7 +117,7 @@ test('a replica with another configuration is reported by each replica', async (
 })
 
 describe('three replicas', () => {
-  test(
+  test.runIf(FULL)(
     'one replica is stopped and one is killed: nothing is lost, repeated or out of order',
     { timeout: 180_000 },
     async () => {

@@ -8,6 +8,7 @@ import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
 import { isPostgres, it } from './engines.ts'
 import { acknowledge } from './lane.ts'
+import { repeats } from '../support/full.ts'
 
 const SESSIONS = ['ses_a', 'ses_b', 'ses_c']
 
@@ -179,6 +180,6 @@ it('lanes never lose or reorder a fact, whatever is committed, claimed, acknowle
         await world.store.close()
       }
     }),
-    { numRuns: isPostgres() ? 20 : 60 },
+    { numRuns: repeats(isPostgres() ? 20 : 60) },
   )
 })

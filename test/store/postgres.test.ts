@@ -14,6 +14,7 @@ import { until } from '../support/until.ts'
 import { everything } from './database.ts'
 import { laneOf, read, seqs } from './lane.ts'
 import { adminOf, openProcess } from './process.ts'
+import { FULL } from '../support/full.ts'
 
 async function openAt(url: string, lease = systemClock()) {
   const { store, lost } = await openProcess(url, lease)
@@ -370,7 +371,7 @@ describe('texts', () => {
   })
 })
 
-it('the check of a whole database may take longer than a statement of a sidecar', async () => {
+it.runIf(FULL)('the check of a whole database may take longer than a statement of a sidecar', async () => {
   const url = await createDatabase()
   const { store } = await openAt(url)
   await store.log.commit({ facts: TWO, cursor: '2' })

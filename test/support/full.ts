@@ -29,6 +29,7 @@ export const PROFILES: readonly ProfileName[] = FULL ? ['a', 'b'] : ['a']
 export const FULL_ONLY = [
   'attack/',
   'bench/run',
+  'conform/pings',
   'console/bad-days',
   'console/many',
   'console/pages',
