@@ -10,6 +10,7 @@ import { listen, type Listener } from './listener.ts'
 import { receive } from './receiver.ts'
 import { until as waitFor } from '../support/until.ts'
 import { Bench, open, PROFILES, rowsOf, until, type Fields } from './support.ts'
+import { FULL } from '../support/full.ts'
 
 /** A place for a data file that goes with the test. */
 function dataFile(): string {
@@ -253,51 +254,60 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     db.close()
   })
 
-  it('a killed process has sent nothing that its data file lacks', { timeout: 180_000 }, async () => {
-    const data = dataFile()
-    const heard = new Map<string, Fields>()
-    const accepted: string[] = []
-    const written: string[] = []
-    const ids: string[] = []
-    let quiet = ''
-    for (let round = 0; round < 3; round++) {
-      const { bench, kill } = await asProcess(profile, data)
-      const stream = await replayed(bench, heard)
-      // Nothing runs in this one, so that its workspace stays.
-      quiet ||= await bench.session({ title: 'quiet' })
-      ids.push(await bench.session({ title: `round ${round}` }))
-      const work = Promise.all([
-        ...ids.map((id) =>
-          untilGone(`${round} in ${id}`, async (text) => {
-            if ((await bench.send(id, `say ${text}`)).status === 202) accepted.push(text)
+  it.runIf(FULL)(
+    'a killed process has sent nothing that its data file lacks',
+    { timeout: 180_000 },
+    async () => {
+      const data = dataFile()
+      const heard = new Map<string, Fields>()
+      const accepted: string[] = []
+      const written: string[] = []
+      const ids: string[] = []
+      let quiet = ''
+      for (let round = 0; round < 3; round++) {
+        const { bench, kill } = await asProcess(profile, data)
+        const stream = await replayed(bench, heard)
+        // Nothing runs in this one, so that its workspace stays.
+        quiet ||= await bench.session({ title: 'quiet' })
+        ids.push(await bench.session({ title: `round ${round}` }))
+        const work = Promise.all([
+          ...ids.map((id) =>
+            untilGone(`${round} in ${id}`, async (text) => {
+              if ((await bench.send(id, `say ${text}`)).status === 202) accepted.push(text)
+            }),
+          ),
+          untilGone(`${round}`, async (text) => {
+            if ((await write(bench, quiet, text, 'x')).status === 200) written.push(text)
           }),
-        ),
-        untilGone(`${round}`, async (text) => {
-          if ((await write(bench, quiet, text, 'x')).status === 200) written.push(text)
-        }),
-      ])
-      const enough = stream.frames.length + 60
-      await patiently('work', () => (stream.frames.length > enough && written.length > 0 ? true : undefined))
-      await kill()
-      await work
-      for (const { id, data: frame } of stream.frames) if (id !== undefined) heard.set(id, frame)
-    }
+        ])
+        const enough = stream.frames.length + 60
+        await patiently('work', () =>
+          stream.frames.length > enough && written.length > 0 ? true : undefined,
+        )
+        await kill()
+        await work
+        for (const { id, data: frame } of stream.frames) if (id !== undefined) heard.set(id, frame)
+      }
 
-    const { bench } = await asProcess(profile, data)
-    const stream = await replayed(bench, heard)
-    for (const [round, id] of ids.entries()) {
-      expect(await bench.read(id)).toMatchObject({ title: `round ${round}` })
-      await patiently('rest', async () => ((await bench.read(id))['status'] === 'working' ? undefined : true))
-    }
-    const texts = () => new Set(stream.frames.map(({ data: frame }) => (frame['payload'] as Fields)['text']))
-    await patiently('turn of every message', () =>
-      accepted.every((text) => texts().has(`say ${text}`)) ? true : undefined,
-    )
-    expect(await fileNames(bench, quiet)).toEqual(expect.arrayContaining(written))
-    const seqs = stream.frames.flatMap(({ data: { seq } }) => (typeof seq === 'number' ? [seq] : []))
-    expect(seqs).toEqual(seqs.map((_, index) => index + 1))
-    expect([accepted.length > 0, written.length > 0]).toEqual([true, true])
-  })
+      const { bench } = await asProcess(profile, data)
+      const stream = await replayed(bench, heard)
+      for (const [round, id] of ids.entries()) {
+        expect(await bench.read(id)).toMatchObject({ title: `round ${round}` })
+        await patiently('rest', async () =>
+          (await bench.read(id))['status'] === 'working' ? undefined : true,
+        )
+      }
+      const texts = () =>
+        new Set(stream.frames.map(({ data: frame }) => (frame['payload'] as Fields)['text']))
+      await patiently('turn of every message', () =>
+        accepted.every((text) => texts().has(`say ${text}`)) ? true : undefined,
+      )
+      expect(await fileNames(bench, quiet)).toEqual(expect.arrayContaining(written))
+      const seqs = stream.frames.flatMap(({ data: { seq } }) => (typeof seq === 'number' ? [seq] : []))
+      expect(seqs).toEqual(seqs.map((_, index) => index + 1))
+      expect([accepted.length > 0, written.length > 0]).toEqual([true, true])
+    },
+  )
 })
 
 /** A stream from the beginning that has replayed `heard` unchanged. */

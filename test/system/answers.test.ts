@@ -5,6 +5,7 @@ import type { Http, HttpReply, HttpRequest, Random } from '../../src/std/ports.t
 import { createHttp } from '../../src/system/http.ts'
 import { seededRandom } from '../support/ports.ts'
 import { undiciExchange } from './undici-exchange.ts'
+import { repeats } from '../support/full.ts'
 
 /**
  * Our parser of answers beside undici's: the same bytes, cut in the same places, over real sockets. What one
@@ -192,7 +193,7 @@ describe('an answer is read as undici reads it', () => {
 
   it('made up', async () => {
     const random = seededRandom()
-    const made = Array.from({ length: MADE }, () => {
+    const made = Array.from({ length: repeats(MADE) }, () => {
       const bytes = madeUp(random)
       return { bytes, cuts: cutsOf(random, bytes.length) }
     })
