@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { PROFILES } from '../emulator/support.ts'
-import { some } from '../support/full.ts'
+import { FULL } from '../support/full.ts'
 import { belongings, differences, emulator, idsIn, QUICK, run } from './support.ts'
 import { fields, proxyOf } from './proxy.ts'
 
@@ -40,8 +40,8 @@ describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
   })
 })
 
-describe('an agent that does not follow its instructions', () => {
-  it.each(some(['say No.', 'hang', 'fail for good', 'shell true']))(
+describe.runIf(FULL)('an agent that does not follow its instructions', () => {
+  it.each(['say No.', 'hang', 'fail for good', 'shell true'])(
     'causes no deviation with "%s"',
     { timeout: 60_000 },
     async (line) => {

@@ -71,37 +71,41 @@ test.runIf(FULL)(
   240_000,
 )
 
-test('a copy that is killed again and again is continued, and no sidecar starts with it before it is whole', async () => {
-  await using rig = await Rig.open({ process: true })
-  for (let number = 0; number < 10; number++) await rig.client.start(`say ${number}`)
-  await until('facts', async () => (await rig.count('facts')) > 30)
-  const from = String(rig.config.store?.url)
-  const database = await createDatabase()
-  const command = ['store', 'copy', '--from', from, '--to', database, '--json']
-  expect(await cli(command)).toMatchObject({
-    code: 1,
-    err: `error: store: ${from.slice('sqlite:'.length)} is in use by another sidecar\n  fix: stop it first, or use another store (store.url)\n`,
-  })
-  await rig.stop()
-  const db = new Client({ connectionString: database })
-  await db.connect()
-  const begun = async (): Promise<boolean> =>
-    (await db.query("SELECT to_regclass('sidecar.unfinished_copy')::text AS one")).rows[0]?.one !== null
-  let cut = 0
-  for (let times = 0; times < 3; times++) {
-    const copying = start(command)
-    await until('a copy', begun)
-    await pause(times * 20)
-    copying.process.kill('SIGKILL')
-    if ((await copying.ended).code === null && (await begun())) cut++
-  }
-  await db.end()
-  expect(cut).toBeGreaterThan(0)
-  rig.config.store = { url: database }
-  await expect(rig.start()).rejects.toThrow('the database holds a copy that is not complete')
-  expect(await cli(command)).toMatchObject({ code: 0 })
-  await rig.start()
-  const last = await rig.client.start('say last')
-  await rig.event('turn.settled', ({ session_id }) => session_id === last)
-  await assertWhole(rig)
-}, 240_000)
+test.runIf(FULL)(
+  'a copy that is killed again and again is continued, and no sidecar starts with it before it is whole',
+  async () => {
+    await using rig = await Rig.open({ process: true })
+    for (let number = 0; number < 10; number++) await rig.client.start(`say ${number}`)
+    await until('facts', async () => (await rig.count('facts')) > 30)
+    const from = String(rig.config.store?.url)
+    const database = await createDatabase()
+    const command = ['store', 'copy', '--from', from, '--to', database, '--json']
+    expect(await cli(command)).toMatchObject({
+      code: 1,
+      err: `error: store: ${from.slice('sqlite:'.length)} is in use by another sidecar\n  fix: stop it first, or use another store (store.url)\n`,
+    })
+    await rig.stop()
+    const db = new Client({ connectionString: database })
+    await db.connect()
+    const begun = async (): Promise<boolean> =>
+      (await db.query("SELECT to_regclass('sidecar.unfinished_copy')::text AS one")).rows[0]?.one !== null
+    let cut = 0
+    for (let times = 0; times < 3; times++) {
+      const copying = start(command)
+      await until('a copy', begun)
+      await pause(times * 20)
+      copying.process.kill('SIGKILL')
+      if ((await copying.ended).code === null && (await begun())) cut++
+    }
+    await db.end()
+    expect(cut).toBeGreaterThan(0)
+    rig.config.store = { url: database }
+    await expect(rig.start()).rejects.toThrow('the database holds a copy that is not complete')
+    expect(await cli(command)).toMatchObject({ code: 0 })
+    await rig.start()
+    const last = await rig.client.start('say last')
+    await rig.event('turn.settled', ({ session_id }) => session_id === last)
+    await assertWhole(rig)
+  },
+  240_000,
+)

@@ -9,6 +9,7 @@ import { assertWhole } from '../support/oracle.ts'
 import type { Answer } from '../support/app.ts'
 import { Rig, type RigOptions } from '../support/rig.ts'
 import { until } from '../support/until.ts'
+import { FULL } from '../support/full.ts'
 
 /** What operators do to the files of a store, while a sidecar runs and while none does. */
 
@@ -80,21 +81,24 @@ test('the database deleted under a running sidecar: it logs that, ends, and lose
   expect(rig.app.runs).toHaveLength(2)
 })
 
-test('a backup moved over the database of a running sidecar: it ends, and the next start continues from the backup', async () => {
-  await using rig = await Rig.open(OPTIONS)
-  await worked(rig)
-  const backup = path.join(rig.folder, 'backup.db')
-  expect(await cli(['store', 'backup', backup, '-c', await configFile(rig)])).toMatchObject({ code: 0 })
-  await worked(rig)
-  const release = await holdUp(rig)
-  renameSync(backup, storeOf(rig))
-  await expectLost(rig, release, `${storeOf(rig)} is another file now`)
-  rig.app.handle = () => ({})
-  await rig.start()
-  const last = await rig.client.start('say once more')
-  await rig.client.reached(last, 'idle')
-  await assertWhole(rig, { tools: ['lookup_order'], restored: true })
-})
+test.runIf(FULL)(
+  'a backup moved over the database of a running sidecar: it ends, and the next start continues from the backup',
+  async () => {
+    await using rig = await Rig.open(OPTIONS)
+    await worked(rig)
+    const backup = path.join(rig.folder, 'backup.db')
+    expect(await cli(['store', 'backup', backup, '-c', await configFile(rig)])).toMatchObject({ code: 0 })
+    await worked(rig)
+    const release = await holdUp(rig)
+    renameSync(backup, storeOf(rig))
+    await expectLost(rig, release, `${storeOf(rig)} is another file now`)
+    rig.app.handle = () => ({})
+    await rig.start()
+    const last = await rig.client.start('say once more')
+    await rig.client.reached(last, 'idle')
+    await assertWhole(rig, { tools: ['lookup_order'], restored: true })
+  },
+)
 
 test('a second sidecar beside a removed lock file: the first is fenced and ends, and the writes of both are complete', async () => {
   await using rig = await Rig.open(OPTIONS)

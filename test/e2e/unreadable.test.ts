@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { PROFILES } from '../support/client.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
+import { FULL } from '../support/full.ts'
 
 const BROKEN = {
   status: 500,
@@ -61,19 +62,22 @@ describe.for(PROFILES)('one session that the service cannot read (%s)', (details
     expect([data.turn?.artifacts, data.artifacts]).toEqual(['ready', null])
   })
 
-  test('reports its ends, though its items cannot be read, and reports the items once they can', async () => {
-    await using rig = await Rig.open({ details, channels: ['poll'] })
-    const broken = await rig.client.create()
-    rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/items`) ? BROKEN : undefined)
-    await rig.client.send(broken, 'say Hello')
-    await rig.event('turn.settled', ({ session_id }) => session_id === broken)
-    expect(rig.app.delivered().filter(({ type }) => type === 'agent.message')).toEqual([])
+  test.runIf(FULL)(
+    'reports its ends, though its items cannot be read, and reports the items once they can',
+    async () => {
+      await using rig = await Rig.open({ details, channels: ['poll'] })
+      const broken = await rig.client.create()
+      rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/items`) ? BROKEN : undefined)
+      await rig.client.send(broken, 'say Hello')
+      await rig.event('turn.settled', ({ session_id }) => session_id === broken)
+      expect(rig.app.delivered().filter(({ type }) => type === 'agent.message')).toEqual([])
 
-    rig.gateway.intercept = () => undefined
-    await rig.client.send(broken, 'say Hello again')
-    await until(
-      'both messages',
-      () => rig.app.delivered().filter(({ type }) => type === 'agent.message').length === 2,
-    )
-  })
+      rig.gateway.intercept = () => undefined
+      await rig.client.send(broken, 'say Hello again')
+      await until(
+        'both messages',
+        () => rig.app.delivered().filter(({ type }) => type === 'agent.message').length === 2,
+      )
+    },
+  )
 })

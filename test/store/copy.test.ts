@@ -14,6 +14,7 @@ import { until } from '../support/until.ts'
 import { openBacklog } from './backlog.ts'
 import { everything, folder, openStore } from './database.ts'
 import { databaseAt, on } from './engines.ts'
+import { FULL } from '../support/full.ts'
 
 const HANDLERS = [everything('app'), everything('audit', { ordered: false }), everything('gone')]
 
@@ -233,7 +234,7 @@ describe('texts that one of the engines cannot store', () => {
 })
 
 describe('a copy out of a database', () => {
-  it('continues after the target needed longer than a transaction of a sidecar may be idle', async () => {
+  it.runIf(FULL)('continues after the target needed longer than a transaction of a sidecar may be idle', async () => {
     const url = await createDatabase()
     await toPostgres(released(), url)
     const admin = new Client({ connectionString: url })
