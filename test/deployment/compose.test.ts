@@ -87,17 +87,20 @@ test(
     const app = startService('app', ports, folder)
     const sidecar = startService('sidecar', ports, folder)
     const admin = `http://127.0.0.1:${ports['8481']}`
-    await until(
-      'sidecar',
-      async () => {
-        const answer = await request(`${admin}/startupz`).catch(() => null)
-        await answer?.body.dump()
-        return answer?.statusCode === 200
-      },
-      30_000,
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}: ${sidecar()}`)
-    })
+    // The sidecar may be there before the service.
+    for (const url of [`${admin}/startupz`, `http://127.0.0.1:${ports['4010']}/v1/openapi.json`]) {
+      await until(
+        url,
+        async () => {
+          const answer = await request(url).catch(() => null)
+          await answer?.body.dump()
+          return answer?.statusCode === 200
+        },
+        30_000,
+      ).catch((error: unknown) => {
+        throw new Error(`${String(error)}: ${sidecar()}`)
+      })
+    }
     const created = await request(`http://127.0.0.1:${ports['4010']}/v1/sessions`, {
       method: 'POST',
       headers: { authorization: 'Bearer svc_pat_dev', 'content-type': 'application/json' },

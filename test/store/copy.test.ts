@@ -234,30 +234,33 @@ describe('texts that one of the engines cannot store', () => {
 })
 
 describe('a copy out of a database', () => {
-  it.runIf(FULL)('continues after the target needed longer than a transaction of a sidecar may be idle', async () => {
-    const url = await createDatabase()
-    await toPostgres(released(), url)
-    const admin = new Client({ connectionString: url })
-    await admin.connect()
-    /** The transaction that reads the source has waited for longer than 4 s, or is gone. */
-    const hasWaited = async (): Promise<boolean> => {
-      const { rows } = await admin.query<{ long: boolean }>(
-        `SELECT clock_timestamp() - state_change > interval '4.2 s' AS long FROM pg_stat_activity
+  it.runIf(FULL)(
+    'continues after the target needed longer than a transaction of a sidecar may be idle',
+    async () => {
+      const url = await createDatabase()
+      await toPostgres(released(), url)
+      const admin = new Client({ connectionString: url })
+      await admin.connect()
+      /** The transaction that reads the source has waited for longer than 4 s, or is gone. */
+      const hasWaited = async (): Promise<boolean> => {
+        const { rows } = await admin.query<{ long: boolean }>(
+          `SELECT clock_timestamp() - state_change > interval '4.2 s' AS long FROM pg_stat_activity
          WHERE datname = current_database() AND state = 'idle in transaction'`,
-      )
-      return rows.every(({ long }) => long)
-    }
-    let waited: Promise<boolean> | null = null
-    const slow = (target: Target): Target => ({
-      ...target,
-      async page(...given) {
-        await (waited ??= until('an idle transaction', hasWaited))
-        return await target.page(...given)
-      },
-    })
-    expect((await toSqlite(url, join(folder(), 'back.db'), slow)).continued).toBe(false)
-    await admin.end()
-  })
+        )
+        return rows.every(({ long }) => long)
+      }
+      let waited: Promise<boolean> | null = null
+      const slow = (target: Target): Target => ({
+        ...target,
+        async page(...given) {
+          await (waited ??= until('an idle transaction', hasWaited))
+          return await target.page(...given)
+        },
+      })
+      expect((await toSqlite(url, join(folder(), 'back.db'), slow)).continued).toBe(false)
+      await admin.end()
+    },
+  )
 
   it('reads a backlog once, whatever its size', async () => {
     const { url, store, factsRead } = await openBacklog(20_000)
