@@ -100,11 +100,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (;;) {
       if (rest.until > clock.steady()) return
       const free = room()
-      const dirty = free <= 0 || !pollLoop.running ? [] : await store.hints.claim(free)
+      if (free <= 0 || !pollLoop.running) return
+      const dirty = await store.hints.claim(free)
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) void readers.add(() => take(entry, prefetch))
-      if (dirty.length === 0) return
+      if (dirty.length < free) return
     }
   }
 

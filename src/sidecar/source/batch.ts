@@ -200,9 +200,7 @@ export class FrameQueue {
 
   async #gather(): Promise<void> {
     await this.#turn()
-    if (!this.#pending.every(isMessage)) return
-    await this.#next()
-    await this.#turn()
+    if (this.#pending.every(isMessage)) await this.#next()
   }
 
   /** Waits for a further frame, or the end of the connection. */
