@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { onPostgres } from './e2e/engines.ts'
 import { FULL, FULL_ONLY } from './support/full.ts'
@@ -24,8 +24,10 @@ const LONG = [
   'client/',
 ]
 
-/** Files or folders are given: `npm test -- test/console`. */
-const isNamed = process.argv.some((word) => /^test\/(?!vitest)/.test(word))
+/** Files or folders are given, as in `npm test -- console`: a word that is neither a command, nor an option or its value. */
+const isNamed = process.argv
+  .slice(2)
+  .some((word, at, words) => !/^(-|run$|list$)/.test(word) && !/^--?[^=]+$/.test(words[at - 1] ?? ''))
 
 /** A clean clone has no durations of an earlier run: a long file that begins last would keep everybody waiting for it. */
 class LongestFirst extends BaseSequencer {
@@ -47,7 +49,10 @@ export default defineConfig({
         test: {
           name: 'all',
           include: ['test/**/*.test.ts'],
-          exclude: FULL || isNamed ? [] : FULL_ONLY.map((begin) => `test/${begin}*`),
+          exclude: [
+            ...configDefaults.exclude,
+            ...(FULL || isNamed ? [] : FULL_ONLY.map((begin) => `test/${begin}*`)),
+          ],
         },
       },
       {

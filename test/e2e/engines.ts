@@ -3,7 +3,7 @@ import { FULL } from '../support/full.ts'
 
 /** Files about SQLite's file, by name: what is done to it, and its lock. All others run with a database of PostgreSQL as well. */
 export const OF_A_FILE = ['copy', 'engines', 'operator', 'restore', 'store']
-/** What a person waits for: the answers of handlers. `test/replicas` has the rest. */
+/** What a person waits for: the answers of handlers. */
 const QUICK = ['answer']
 
 /** The names of the files of test/e2e, without `.test.ts`. */

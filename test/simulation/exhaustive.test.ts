@@ -11,7 +11,7 @@ const EVERY = FULL ? 8 : 80
 
 // [fault process-3]
 it.each(Object.entries(FIXED))(
-  'survives a crash at each point of: %s',
+  'survives a crash at points all over: %s',
   { timeout: LONG },
   async (name, scenario) => {
     const { singles, played, broken } = await exhaustOne(scenario, 0, EVERY)

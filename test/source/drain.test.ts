@@ -233,7 +233,6 @@ describe('draining a connection', () => {
       })
       await during((chunk) => void chunks.write(chunk), clock)
       chunks.end()
-      await clock.advance(10)
       await done
       return commits
     }
@@ -262,6 +261,31 @@ describe('draining a connection', () => {
         await clock.advance(0)
       })
       expect(commits).toEqual([['1'], ['2'], ['3']])
+    })
+
+    it('is committed at once when the connection ends, and when it is not read until then', async () => {
+      const ended = await committing(async (send) => send(message(1)))
+      expect(ended).toEqual([['1']])
+      const clock = new VirtualClock()
+      const commits: number[] = []
+      const window = new MemoryWindow()
+      const fact = { ...turnFact('turn.completed', 'trn_1'), body: 'x'.repeat(300 * 1024), pos: 1 }
+      window.take({ attempts: 0, cut: 0, fact })
+      async function* one(): AsyncGenerator<Uint8Array> {
+        yield encoder.encode(message(1))
+      }
+      const done = drainChunks({
+        chunks: one(),
+        connection: new AbortController(),
+        accept: (each) => ({ meaning: readFrame(each, 0) as Pending['meaning'], raw: '', at: 0 }),
+        commit: async (batch) => void commits.push(batch.length),
+        undelivered: window,
+        clock,
+      })
+      await clock.settle()
+      expect(commits).toEqual([1])
+      await clock.advance(200)
+      await done
     })
   })
 

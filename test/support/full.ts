@@ -27,9 +27,9 @@ const withDatabase = process.env['SIDECAR_TEST_STORE'] === 'postgres'
 export const PROFILES: readonly ProfileName[] = FULL && !withDatabase ? ['a', 'b'] : ['a']
 
 /**
- * Files that `npm test` leaves out unless it is given their folder, by the beginning of their path: what is built and
- * published, what needs programs that a bare machine lacks, and what repeats. Each regression of the simulation, for one, is a
- * planted bug of its mutants, too.
+ * Files that `npm test` leaves out unless files are named, by the beginning of their path: what is built and published, what
+ * needs programs that a bare machine lacks, what repeats, and what takes long. Single tests that take long are left out
+ * by `runIf(FULL)`.
  */
 export const FULL_ONLY = [
   'attack/',

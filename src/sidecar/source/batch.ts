@@ -30,7 +30,8 @@ const BATCH_FRAMES = 1000
 const BATCH_CHARACTERS = 1024 * 1024
 /**
  * A message is followed within a millisecond by the first frames of its turn, perhaps by a function call. A message alone
- * waits so long for them, milliseconds: they share one commit, and no call waits for the commit of its message.
+ * waits at most so long for a further frame, milliseconds. Frames that come together then share its commit, so that a call
+ * among them does not wait for it.
  */
 const FOLLOWED_WITHIN = 2
 const MESSAGE: PersistedEvent = 'user.message'
@@ -161,6 +162,8 @@ export class FrameQueue {
   #failure: { error: unknown } | null = null
   /** Ends the wait of a message for the frames after it. */
   #followed: (() => void) | null = null
+  /** The connection is not read before the write under way has ended: nothing follows a message. */
+  #unread = false
 
   /** `onFailure`: a batch could not be written; nothing more is written. */
   constructor(
@@ -200,10 +203,10 @@ export class FrameQueue {
 
   async #gather(): Promise<void> {
     await this.#turn()
-    if (this.#pending.every(isMessage)) await this.#next()
+    if (!this.#unread && this.#pending.every(isMessage)) await this.#next()
   }
 
-  /** Waits for a further frame, or the end of the connection. */
+  /** Waits for a further frame. */
   #next(): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#clock.after(FOLLOWED_WITHIN, () => this.#followed?.())
@@ -213,6 +216,11 @@ export class FrameQueue {
         resolve()
       }
     })
+  }
+
+  #hurry(): void {
+    this.#unread = this.#writing !== null
+    this.#followed?.()
   }
 
   #turn(): Promise<void> {
@@ -228,12 +236,13 @@ export class FrameQueue {
 
   /** Settles when the write under way has ended. */
   async written(): Promise<void> {
+    this.#hurry()
     await this.#writing
   }
 
   /** Writes the rest. @throws the error that kept a batch from being written. */
   async finish(): Promise<void> {
-    this.#followed?.()
+    this.#hurry()
     await this.#writing
     // Frames after a batch that could not be written would move the cursor past it.
     if (!this.failed) await this.#write()
@@ -248,6 +257,7 @@ export class FrameQueue {
       this.#onFailure()
     } finally {
       this.#writing = null
+      this.#unread = false
     }
   }
 
