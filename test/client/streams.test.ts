@@ -116,7 +116,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     },
   )
 
-  it('waits for the slot that the last connection still holds', async () => {
+  it.runIf(FULL)('waits for the slot that the last connection still holds', async () => {
     const { client, emulator } = await stand(profile, {
       limits: { retryMs: 1, streamsPerToken: 1, streamSlotMs: 300 },
     })
