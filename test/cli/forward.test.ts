@@ -92,8 +92,12 @@ describe('dev --forward-to', () => {
       expect(code).toBe(0)
       expect(out).toContain(`POST ${url}/agent-events`)
       expect(out).toContain(`POST ${url}/tools/NAME`)
-      expect(out).toMatch(/^\d\d:\d\d:\d\d +callback +turn\.settled +[0-9a-f]{8} +app 200 +[\d.]+ m?s$/m)
-      expect(out).toMatch(/tool +lookup_order +[0-9a-f]{8} +answered +[\d.]+ m?s +\{"state":"shipped"\}$/m)
+      expect(out).toMatch(
+        /^\d\d:\d\d:\d\d +callback +turn\.settled +[0-9a-f]{8} +app 200 +(\d+ ms|[\d.]+ s)$/m,
+      )
+      expect(out).toMatch(
+        /tool +lookup_order +[0-9a-f]{8} +answered +(\d+ ms|[\d.]+ s) +\{"state":"shipped"\}$/m,
+      )
       expect(new Set(got.map(({ path: at }) => at))).toEqual(
         new Set(['/agent-events', '/tools/lookup_order']),
       )

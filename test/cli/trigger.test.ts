@@ -26,7 +26,7 @@ describe('trigger', () => {
     const before = await counted(rig)
     const { code, out, err } = await trigger(rig, 'turn.settled', '--handler', 'app')
     expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(out).toMatch(/^✓ app accepted it \(status 200, [\d.]+ m?s, evt_test_[0-9a-f]{16}\)\n$/)
+    expect(out).toMatch(/^✓ app accepted it \(status 200, (\d+ ms|[\d.]+ s), evt_test_[0-9a-f]{16}\)\n$/)
     const [callback] = rig.app.callbacks
     expect(callback?.signedWith).toEqual([SECRET])
     expect(callback?.id).toMatch(/^evt_test_/)

@@ -61,14 +61,10 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
     const other = await rig.client.start('say two')
     await rig.event('turn.settled', ({ session_id }) => session_id === other)
     await until('no pending delivery', async () => (await pending()).length === 0)
-    expect(await rig.list('/api/deliveries?status=dead')).toMatchObject([
-      {
-        type: 'turn.settled',
-        // The kill may come after the answer of the first attempt.
-        attempts: expect.arrayContaining([
-          expect.objectContaining({ error: 'damaged in the store' }),
-        ]) as unknown,
-      },
-    ])
+    const dead = await rig.list('/api/deliveries?status=dead')
+    expect(dead).toMatchObject([{ type: 'turn.settled' }])
+    // The kill may come after the answer of the first attempt, which is then listed before.
+    const [{ attempts } = {}] = dead
+    expect((attempts as unknown[]).at(-1)).toMatchObject({ error: 'damaged in the store' })
   })
 })

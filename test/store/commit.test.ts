@@ -13,7 +13,7 @@ const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
 const all = { limit: 1000, order: 'asc' } as const
 
 /** A call as it is stored while its tool runs. */
-const callIs = (callId: string) => {
+const runningCall = (callId: string) => {
   const call = newCall({
     callId,
     sessionId: 'ses_1',
@@ -51,8 +51,8 @@ describe('a commit', () => {
         turns.push(turn)
         queueMicrotask(run)
       })
-      await store.log.commit({ newCalls: [callIs('one')] })
-      await store.log.commit({ newCalls: [callIs('two')] })
+      await store.log.commit({ newCalls: [runningCall('one')] })
+      await store.log.commit({ newCalls: [runningCall('two')] })
       await clock.advance(1)
       const result = { kind: 'output', text: '42' } as const
       const event = { type: 'result_fixed', result, error: null, at: 2 } as const

@@ -18,13 +18,14 @@ export function some<T>(cases: readonly T[]): readonly T[] {
 
 export type ProfileName = 'a' | 'b'
 
-const withDatabase = process.env['SIDECAR_TEST_STORE'] === 'postgres'
+/** Where the sidecar under test stores. */
+export const ENGINE = process.env['SIDECAR_TEST_STORE'] === 'postgres' ? 'PostgreSQL' : 'SQLite'
 
 /**
  * The emulator's two ways to fill in what the interface leaves open. A person waits for the tests of one, and so does CI
  * where the store, which knows nothing of them, is in PostgreSQL.
  */
-export const PROFILES: readonly ProfileName[] = FULL && !withDatabase ? ['a', 'b'] : ['a']
+export const PROFILES: readonly ProfileName[] = FULL && ENGINE === 'SQLite' ? ['a', 'b'] : ['a']
 
 /**
  * Files that `npm test` leaves out unless files are named, by the beginning of their path: what is built and published, what

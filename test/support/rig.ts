@@ -12,6 +12,7 @@ import { Gateway } from './gateway.ts'
 import { freePort } from './listen.ts'
 import { openDatabase } from './postgres.ts'
 import { asProcess, inProcess, type Program } from './program.ts'
+import { ENGINE } from './full.ts'
 import { until } from './until.ts'
 
 export type ChannelName = 'stream' | 'webhook' | 'poll'
@@ -43,7 +44,7 @@ export interface RigOptions {
 }
 
 /** What keeps the store. The tests of test/e2e run on each engine (test/e2e/engines.test.ts). */
-export const ENGINE = process.env['SIDECAR_TEST_STORE'] === 'postgres' ? 'PostgreSQL' : 'SQLite'
+export { ENGINE } from './full.ts'
 
 /** Short waits, so that tests need not wait; the larger figures of the interface are the emulator's own tests'. */
 const QUICK = { retryMs: 100, streamSlotMs: 50 } as const
