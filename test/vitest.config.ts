@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { onPostgres } from './e2e/engines.ts'
-import { FULL, FULL_ONLY } from './support/full.ts'
+import { FULL, FULL_ONLY, RELEASE, RELEASE_ONLY } from './support/full.ts'
 
 /** The files that take longest, by the beginning of their path: first two that need a core for minutes, then those that wait. */
 const LONG = [
@@ -29,6 +29,8 @@ const isNamed = process.argv
   .slice(2)
   .some((word, at, words) => !/^(-|run$|list$)/.test(word) && !/^--?[^=]+$/.test(words[at - 1] ?? ''))
 
+const leftOut = isNamed ? [] : [...(FULL ? [] : FULL_ONLY), ...(RELEASE ? [] : RELEASE_ONLY)]
+
 /** A clean clone has no durations of an earlier run: a long file that begins last would keep everybody waiting for it. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -49,10 +51,7 @@ export default defineConfig({
         test: {
           name: 'all',
           include: ['test/**/*.test.ts'],
-          exclude: [
-            ...configDefaults.exclude,
-            ...(FULL || isNamed ? [] : FULL_ONLY.map((begin) => `test/${begin}*`)),
-          ],
+          exclude: [...configDefaults.exclude, ...leftOut.map((begin) => `test/${begin}*`)],
         },
       },
       {

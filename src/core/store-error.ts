@@ -2,7 +2,7 @@ import { messageOf } from '../std/errors.ts'
 
 const MEANING = {
   full: 'the store cannot be written; is the disk full?',
-  busy: 'another program holds the store; stop it, or wait until it is done',
+  busy: 'another program locks or overloads the store; stop it, or wait until it is done',
   unreachable: 'the database of the store cannot be reached',
   damaged: 'the store is damaged',
   closed: 'the store is closed',

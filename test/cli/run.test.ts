@@ -117,7 +117,9 @@ describe('run', () => {
     const { code, err } = await run(file).ended
     other.close()
     expect(code).toBe(1)
-    expect(err).toContain('error: another program holds the store; stop it, or wait until it is done')
+    expect(err).toContain(
+      'error: another program locks or overloads the store; stop it, or wait until it is done',
+    )
     expect(err).not.toContain('    at ')
   })
 

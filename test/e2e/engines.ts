@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { FULL } from '../support/full.ts'
+import { ENGINE, FULL, PROFILES as ALL, RELEASE, type ProfileName } from '../support/full.ts'
 
 /** Files about SQLite's file, by name: what is done to it, and its lock. All others run with a database of PostgreSQL as well. */
 export const OF_A_FILE = ['copy', 'engines', 'operator', 'restore', 'store']
@@ -16,3 +16,9 @@ export function onPostgres(): string[] {
   const names = FULL ? namesOf().filter((name) => !OF_A_FILE.includes(name)) : QUICK
   return names.map((name) => `test/e2e/${name}.test.ts`)
 }
+
+/**
+ * The profiles with which a test runs on this engine. Neither engine knows anything of the profiles, so CI tries one with
+ * each.
+ */
+export const PROFILES: readonly ProfileName[] = RELEASE || !FULL ? ALL : [ENGINE === 'PostgreSQL' ? 'b' : 'a']

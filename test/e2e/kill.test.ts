@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { assertWhole } from '../support/oracle.ts'
-import { PROFILES } from '../support/client.ts'
+import { PROFILES } from './engines.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 

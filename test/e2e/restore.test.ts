@@ -5,7 +5,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { cli } from '../cli/process.ts'
 import { assertWhole } from '../support/oracle.ts'
-import { PROFILES } from '../support/client.ts'
+import { PROFILES } from './engines.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 

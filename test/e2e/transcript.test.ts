@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Event } from '../support/app.ts'
-import { PROFILES } from '../support/client.ts'
+import { PROFILES } from './engines.ts'
 import { Rig } from '../support/rig.ts'
 
 describe.for(PROFILES)('turning the stream off and on (%s)', (details) => {

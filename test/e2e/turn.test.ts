@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PROFILES } from '../support/client.ts'
+import { PROFILES } from './engines.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { ALL_CHANNELS, Rig, type ChannelName } from '../support/rig.ts'
 import { until } from '../support/until.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { OPEN_PARTS, type OpenPart } from '../../src/emulator/index.ts'
 import type { Fields } from '../support/app.ts'
-import { PROFILES } from '../support/client.ts'
+import { PROFILES } from './engines.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PROFILES } from '../support/client.ts'
+import { PROFILES } from './engines.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 import { FULL } from '../support/full.ts'

@@ -7,7 +7,7 @@ import { FIXED } from './fixed.ts'
 const LONG = 600_000
 
 /** Of the places where it may crash, each so many one; `npm run simulate -- --exhaustive` plays them all. */
-const EVERY = FULL ? 8 : 80
+const EVERY = FULL ? 20 : 80
 
 // [fault process-3]
 it.each(Object.entries(FIXED))(

@@ -1,13 +1,12 @@
 import { expect, it } from 'vitest'
-import { FULL } from '../support/full.ts'
 import { campaign } from './campaign.ts'
 import { openJournal } from './journal.ts'
 import { cpuSince, progressLine, replayLine } from './report.ts'
 import type { Broken } from './tally.ts'
 
-/** Other seeds than `npm run simulate` begins with, of which CI plays some after the tests. */
+/** Other seeds than `npm run simulate` begins with, of which CI plays many after the tests. */
 const FIRST = 2_000_000
-const SEEDS = FULL ? 400 : 40
+const SEEDS = 40
 /** On a slow machine fewer are played, milliseconds. */
 const BUDGET = 60_000
 /** Where CI has two cores, both. */

@@ -53,7 +53,7 @@ const OVERVIEW = '#/'
 const NAME_AGAIN = 'give a handler this name again'
 const STORE_ADVICE: Record<StoreRefusal, string> = {
   full: 'free disk space',
-  busy: 'end the program that locks the database',
+  busy: 'end the program that locks or overloads the database',
   unreachable: 'it is retried; "session-sidecar check -c FILE" tests the database',
   damaged: 'stop the sidecar, and run "session-sidecar store check -c FILE"',
   fenced: 'nothing to do: another replica owns these sessions',
