@@ -66,8 +66,8 @@ export default defineConfig({
     // Nothing of a test file outlives it in its modules, so that the next need not load the program anew.
     isolate: false,
     // Longer than any wait within a test, each of which says better what did not come.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     expect: { poll: { timeout: 20_000 } },
   },
 })

@@ -251,31 +251,27 @@ test('a reader that does not read loses transient frames, and is not cut for the
   expect(ledger.counts).not.toHaveProperty('slow')
 })
 
-test(
-  'a replay of more than 50,000 frames stops and names the position to continue from',
-  { timeout: 60_000 },
-  async () => {
-    const { base, store } = await open()
-    const total = 50_010
-    for (let from = 1; from <= total; from += 5001) {
-      const facts = Array.from({ length: 5001 }, (_, index) => frameFact(String(from + index), 's-a'))
-      await store.log.commit({ facts })
-    }
-    await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
-    await until('end', () => reader.ended, 30_000)
-    const stop = reader.frames.at(-1)
-    expect(reader.frames).toHaveLength(50_001)
-    expect(stop).toMatchObject({ event: 'replay.stopped', id: undefined })
-    expect(JSON.parse(stop?.data ?? '')).toMatchObject({
-      from_seq: 50_000,
-      seq: null,
-      payload: { from_seq: 50_000 },
-    })
-    await using rest = await EventReader.open(`${base}/v1/events?last_event_id=50000`)
-    await rest.has(10)
-    expect(rest.ids).toEqual(Array.from({ length: 10 }, (_, index) => String(50_001 + index)))
-  },
-)
+test('a replay of more than 50,000 frames stops and names the position to continue from', async () => {
+  const { base, store } = await open()
+  const total = 50_010
+  for (let from = 1; from <= total; from += 5001) {
+    const facts = Array.from({ length: 5001 }, (_, index) => frameFact(String(from + index), 's-a'))
+    await store.log.commit({ facts })
+  }
+  await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
+  await until('end', () => reader.ended, 30_000)
+  const stop = reader.frames.at(-1)
+  expect(reader.frames).toHaveLength(50_001)
+  expect(stop).toMatchObject({ event: 'replay.stopped', id: undefined })
+  expect(JSON.parse(stop?.data ?? '')).toMatchObject({
+    from_seq: 50_000,
+    seq: null,
+    payload: { from_seq: 50_000 },
+  })
+  await using rest = await EventReader.open(`${base}/v1/events?last_event_id=50000`)
+  await rest.has(10)
+  expect(rest.ids).toEqual(Array.from({ length: 10 }, (_, index) => String(50_001 + index)))
+})
 
 test('an invalid cursor and an unknown parameter are refused as the service refuses them', async () => {
   const { get } = await open()
@@ -307,33 +303,29 @@ test('with the stream off there is nothing to relay', async () => {
   expect(reply.json['detail']).toContain('stream.enabled')
 })
 
-test(
-  'a reader that does not read is cut past 8 MiB, and delays no other reader',
-  { timeout: 30_000 },
-  async () => {
-    const { base, stream, store, relay } = await open()
-    const stuck = connect(Number(new URL(base).port), '127.0.0.1')
-    onTestFinished(() => void stuck.destroy())
-    stuck.write('GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
-    await once(stuck, 'data')
-    stuck.pause()
-    await using quick = await EventReader.open(`${base}/v1/events`)
-    await until('retry', () => quick.retry)
-    // What the kernel takes for the one that does not read comes on top of the 8 MiB.
-    const body = JSON.stringify({ seq: 1, payload: 'x'.repeat(1024 * 1024) })
-    for (let seq = 1; seq <= 24; seq++) {
-      const { facts } = await store.log.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
-      relay.factsAdded(facts)
-      await quick.has(seq)
-    }
-    stuck.on('error', () => undefined)
-    stuck.resume()
-    await once(stuck, 'close')
-    expect(stuck.bytesRead).toBeLessThan(24 * 1024 * 1024)
-    await stream([100])
-    await quick.has(25)
-  },
-)
+test('a reader that does not read is cut past 8 MiB, and delays no other reader', async () => {
+  const { base, stream, store, relay } = await open()
+  const stuck = connect(Number(new URL(base).port), '127.0.0.1')
+  onTestFinished(() => void stuck.destroy())
+  stuck.write('GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
+  await once(stuck, 'data')
+  stuck.pause()
+  await using quick = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => quick.retry)
+  // What the kernel takes for the one that does not read comes on top of the 8 MiB.
+  const body = JSON.stringify({ seq: 1, payload: 'x'.repeat(1024 * 1024) })
+  for (let seq = 1; seq <= 24; seq++) {
+    const { facts } = await store.log.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
+    relay.factsAdded(facts)
+    await quick.has(seq)
+  }
+  stuck.on('error', () => undefined)
+  stuck.resume()
+  await once(stuck, 'close')
+  expect(stuck.bytesRead).toBeLessThan(24 * 1024 * 1024)
+  await stream([100])
+  await quick.has(25)
+})
 
 test('reports its number of readers, the frames sent to them, and how each ended', async () => {
   const { base, stream, ledger, stop } = await open([1, 2, 3])

@@ -160,19 +160,16 @@ async function besiege(
 }
 
 describe('beside 256 connections that', () => {
-  test.for(HOSTILE)(
-    '%s, 95 of 100 genuine deliveries are answered in time',
-    { timeout: 60_000 },
-    ([, hostile]) =>
-      besiege({ port: hooks, count: 256, ...hostile('/webhooks') }, async () => {
-        let answered = 0
-        for (let sent = 0; sent < 100; sent++) if ((await deliver(`{"n":${sent}}`)) === 200) answered++
-        expect(answered).toBeGreaterThanOrEqual(95)
-      }),
+  test.for(HOSTILE)('%s, 95 of 100 genuine deliveries are answered in time', ([, hostile]) =>
+    besiege({ port: hooks, count: 256, ...hostile('/webhooks') }, async () => {
+      let answered = 0
+      for (let sent = 0; sent < 100; sent++) if ((await deliver(`{"n":${sent}}`)) === 200) answered++
+      expect(answered).toBeGreaterThanOrEqual(95)
+    }),
   )
 
   // Its own limit is higher: a thousand readers of the relay have a place beside the others.
-  test.for(HOSTILE)('%s at the admin listener, probes are answered', { timeout: 60_000 }, ([, hostile]) =>
+  test.for(HOSTILE)('%s at the admin listener, probes are answered', ([, hostile]) =>
     besiege({ port: admin, count: 1100, ...hostile('/console/login') }, async () => {
       let answered = 0
       for (let sent = 0; sent < 100; sent++) {

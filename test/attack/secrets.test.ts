@@ -32,116 +32,110 @@ const moduleText = (): string => `
   })`
 
 // [fault tool-8]
-test(
-  'no secret and nothing thrown is in a log, a metric, an answer, an error, a callback or the database',
-  { timeout: 60_000 },
-  async () => {
-    await using rig = await Rig.open({ start: false, tools: { outside: {} } })
-    const { folder, config } = rig
-    const module = path.join(folder, 'handlers.ts')
-    await writeFile(module, moduleText())
-    const [app] = config.handlers ?? []
-    if (app === undefined) throw new Error('the rig has no handler')
-    const file = path.join(folder, 'sidecar.json')
-    const retry = { attempts: 2, base: '10ms', max: '20ms' }
-    const whole = {
-      ...config,
-      handlers: [
-        { ...app, retry },
-        { name: 'inside', module, events: ['turn.completed', 'session.created'], retry },
-      ],
-      admin: { ...config.admin, token: CANARY.admin },
-      webhooks: { ...config.webhooks, secrets: [CANARY.webhook] },
-      log: { level: 'debug', format: 'json' },
-    }
-    await writeFile(file, JSON.stringify(whole))
+test('no secret and nothing thrown is in a log, a metric, an answer, an error, a callback or the database', async () => {
+  await using rig = await Rig.open({ start: false, tools: { outside: {} } })
+  const { folder, config } = rig
+  const module = path.join(folder, 'handlers.ts')
+  await writeFile(module, moduleText())
+  const [app] = config.handlers ?? []
+  if (app === undefined) throw new Error('the rig has no handler')
+  const file = path.join(folder, 'sidecar.json')
+  const retry = { attempts: 2, base: '10ms', max: '20ms' }
+  const whole = {
+    ...config,
+    handlers: [
+      { ...app, retry },
+      { name: 'inside', module, events: ['turn.completed', 'session.created'], retry },
+    ],
+    admin: { ...config.admin, token: CANARY.admin },
+    webhooks: { ...config.webhooks, secrets: [CANARY.webhook] },
+    log: { level: 'debug', format: 'json' },
+  }
+  await writeFile(file, JSON.stringify(whole))
 
-    const running = start(['run', '-c', file], { cwd: folder })
-    onTestFinished(() => void running.process.kill('SIGKILL'))
-    const port = await until(
-      'started sidecar',
-      () => {
-        if (running.process.exitCode !== null) throw new Error(running.err)
-        return /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(running.err)?.[1]
-      },
-      30_000,
-    )
-    const base = `http://127.0.0.1:${port}`
-    const seen: string[] = []
-    const get = async (
-      route: string,
-      token: string = CANARY.admin,
-      method: 'GET' | 'POST' = 'GET',
-    ): Promise<string> => {
-      const { body, headers } = await request(base + route, {
-        method,
-        headers: { authorization: `Bearer ${token}` },
-      })
-      const text = `${JSON.stringify(headers)} ${await body.text()}`
-      seen.push(text)
-      return text
-    }
-    await until('first look', async () => (await get('/startupz')).includes('ok'))
-
-    // Everything that goes wrong: a handler that fails, tools that throw, forgeries, a revoked token.
-    rig.app.handle = (_callback, nth) => (nth === 1 ? { status: 500, body: 'no' } : {})
-    const session = await rig.client.withTools({ inside: null, outside: null }, { title: 'canary' })
-    await rig.client.send(session, 'call inside {"n":1} & call outside {}', 'say {{last}}')
-    await rig.client.reached(session, 'idle')
-    await until('dead letter', async () =>
-      /"status":"dead"/.test(await get('/api/deliveries?handler=inside')),
-    )
-    const hooks = config.webhooks?.public_url ?? ''
-    const forged = await request(hooks, {
-      method: 'POST',
-      headers: { 'x-service-timestamp': '1', 'x-service-signature': 'a' },
-      body: '{}',
+  const running = start(['run', '-c', file], { cwd: folder })
+  onTestFinished(() => void running.process.kill('SIGKILL'))
+  const port = await until(
+    'started sidecar',
+    () => {
+      if (running.process.exitCode !== null) throw new Error(running.err)
+      return /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(running.err)?.[1]
+    },
+    30_000,
+  )
+  const base = `http://127.0.0.1:${port}`
+  const seen: string[] = []
+  const get = async (
+    route: string,
+    token: string = CANARY.admin,
+    method: 'GET' | 'POST' = 'GET',
+  ): Promise<string> => {
+    const { body, headers } = await request(base + route, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
     })
-    seen.push(await forged.body.text())
-    await get('/api/status', CANARY.forged)
-    await get('/api/sessions?nonsense=1')
-    await get('/api/replay', CANARY.admin, 'POST')
-    rig.emulator.revokeToken(rig.token.id)
-    await until('rejected token', () => running.err.includes('rejected the token'))
+    const text = `${JSON.stringify(headers)} ${await body.text()}`
+    seen.push(text)
+    return text
+  }
+  await until('first look', async () => (await get('/startupz')).includes('ok'))
 
-    const { paths } = JSON.parse((await get('/openapi.json')).replace(/^\{.*?\} (?=\{)/, '')) as {
-      paths: Record<string, { get?: unknown }>
-    }
-    for (const [route, { get: reading }] of Object.entries(paths))
-      if (reading !== undefined && !route.startsWith('/v1/'))
-        await get(route.replace('{id}', session).replace(/\{\w+\}/, 'x'))
-    expect(seen.length).toBeGreaterThan(15)
-    for (const args of [
-      ['config', 'print', '-c', file],
-      ['status', '--json', '--url', base],
-      ['check', '--json', '-c', file],
-    ]) {
-      const { out, err } = await cli(args, { SIDECAR_ADMIN_TOKEN: CANARY.admin })
-      expect(out).not.toBe('')
-      seen.push(out, err)
-    }
-    seen.push(databaseText(path.join(folder, 'sidecar.db')))
-    for (const { raw, headers } of [...rig.app.callbacks, ...rig.app.runs])
-      seen.push(raw, JSON.stringify(headers))
-    seen.push(JSON.stringify(rig.emulator.ledger().answers))
+  // Everything that goes wrong: a handler that fails, tools that throw, forgeries, a revoked token.
+  rig.app.handle = (_callback, nth) => (nth === 1 ? { status: 500, body: 'no' } : {})
+  const session = await rig.client.withTools({ inside: null, outside: null }, { title: 'canary' })
+  await rig.client.send(session, 'call inside {"n":1} & call outside {}', 'say {{last}}')
+  await rig.client.reached(session, 'idle')
+  await until('dead letter', async () => /"status":"dead"/.test(await get('/api/deliveries?handler=inside')))
+  const hooks = config.webhooks?.public_url ?? ''
+  const forged = await request(hooks, {
+    method: 'POST',
+    headers: { 'x-service-timestamp': '1', 'x-service-signature': 'a' },
+    body: '{}',
+  })
+  seen.push(await forged.body.text())
+  await get('/api/status', CANARY.forged)
+  await get('/api/sessions?nonsense=1')
+  await get('/api/replay', CANARY.admin, 'POST')
+  rig.emulator.revokeToken(rig.token.id)
+  await until('rejected token', () => running.err.includes('rejected the token'))
 
-    running.process.kill('SIGTERM')
-    const { code, out, err } = await running.ended
-    expect(code).toBe(0)
+  const { paths } = JSON.parse((await get('/openapi.json')).replace(/^\{.*?\} (?=\{)/, '')) as {
+    paths: Record<string, { get?: unknown }>
+  }
+  for (const [route, { get: reading }] of Object.entries(paths))
+    if (reading !== undefined && !route.startsWith('/v1/'))
+      await get(route.replace('{id}', session).replace(/\{\w+\}/, 'x'))
+  expect(seen.length).toBeGreaterThan(15)
+  for (const args of [
+    ['config', 'print', '-c', file],
+    ['status', '--json', '--url', base],
+    ['check', '--json', '-c', file],
+  ]) {
+    const { out, err } = await cli(args, { SIDECAR_ADMIN_TOKEN: CANARY.admin })
+    expect(out).not.toBe('')
     seen.push(out, err)
-    expect(err).toContain('"level":20')
+  }
+  seen.push(databaseText(path.join(folder, 'sidecar.db')))
+  for (const { raw, headers } of [...rig.app.callbacks, ...rig.app.runs])
+    seen.push(raw, JSON.stringify(headers))
+  seen.push(JSON.stringify(rig.emulator.ledger().answers))
 
-    const secrets = [...Object.values(CANARY), SECRET, rig.token.token]
-    for (const secret of secrets)
-      for (const form of [
-        secret,
-        JSON.stringify(secret).slice(1, -1),
-        encodeURIComponent(secret),
-        Buffer.from(secret).toString('base64'),
-      ])
-        expect(seen.filter((text) => text.includes(form)).map((text) => around(text, form))).toEqual([])
-  },
-)
+  running.process.kill('SIGTERM')
+  const { code, out, err } = await running.ended
+  expect(code).toBe(0)
+  seen.push(out, err)
+  expect(err).toContain('"level":20')
+
+  const secrets = [...Object.values(CANARY), SECRET, rig.token.token]
+  for (const secret of secrets)
+    for (const form of [
+      secret,
+      JSON.stringify(secret).slice(1, -1),
+      encodeURIComponent(secret),
+      Buffer.from(secret).toString('base64'),
+    ])
+      expect(seen.filter((text) => text.includes(form)).map((text) => around(text, form))).toEqual([])
+})
 
 test('what a crash leaves on standard error has no secret in it', { timeout: 40_000 }, async () => {
   await using rig = await Rig.open({ start: false })

@@ -58,7 +58,7 @@ async function outcome(loading: Promise<unknown>): Promise<'valid' | 'refused' |
   }
 }
 
-test('any text of a file is a configuration or a list of faults', { timeout: 60_000 }, async () => {
+test('any text of a file is a configuration or a list of faults', async () => {
   const file = path.join(await folderWith({}), 'sidecar.yaml')
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 200 }),

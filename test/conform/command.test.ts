@@ -81,7 +81,7 @@ describe('session-sidecar conform', () => {
     expect(out).toContain('5 hold, 0 differ')
   })
 
-  it('removes what it made when it is interrupted', { timeout: 60_000 }, async () => {
+  it('removes what it made when it is interrupted', async () => {
     const service = await emulator()
     const before = await belongings(service)
     const proxy = await proxyOf(service.baseUrl, hanging)

@@ -5,7 +5,7 @@ import { belongings, differences, emulator, idsIn, QUICK, run } from './support.
 import { fields, proxyOf } from './proxy.ts'
 
 describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
-  it('follows every rule that can be tried, and is unchanged afterwards', { timeout: 60_000 }, async () => {
+  it('follows every rule that can be tried, and is unchanged afterwards', async () => {
     const service = await emulator({ openDetails })
     const before = await belongings(service)
     const report = await run({ baseUrl: service.baseUrl, token: service.token, write: true, only: QUICK })
@@ -43,7 +43,6 @@ describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
 describe.runIf(FULL)('an agent that does not follow its instructions', () => {
   it.each(['say No.', 'hang', 'fail for good', 'shell true'])(
     'causes no deviation with "%s"',
-    { timeout: 60_000 },
     async (line) => {
       const service = await emulator()
       const proxy = await proxyOf(service.baseUrl, {

@@ -21,26 +21,22 @@ const HEALTH = { object: 'health', status: 'ok', version: 'v1', usable: true, mi
 const SCOPES = ['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read', 'credentials:write']
 
 describe('a run that ends early', () => {
-  it(
-    'by an interrupt leaves nothing behind and lists the rules that were not checked',
-    { timeout: 60_000 },
-    async () => {
-      const service = await emulator()
-      const before = await belongings(service)
-      const proxy = await proxyOf(service.baseUrl, hanging)
-      const interrupted = new AbortController()
-      const settings = { token: service.token, write: true, patience: 40_000, signal: interrupted.signal }
-      const running = run({ baseUrl: proxy.baseUrl, ...settings })
-      await reached(service, 3, 1)
-      interrupted.abort()
-      const report = await running
-      expect(report.ended).toBe('the run was interrupted')
-      expect(report.left).toEqual([])
-      expect(report.verdicts.length).toBe(RULES.length)
-      expect(report.verdicts.some(({ note }) => note === 'the run was interrupted')).toBe(true)
-      expect(await belongings(service)).toEqual(before)
-    },
-  )
+  it('by an interrupt leaves nothing behind and lists the rules that were not checked', async () => {
+    const service = await emulator()
+    const before = await belongings(service)
+    const proxy = await proxyOf(service.baseUrl, hanging)
+    const interrupted = new AbortController()
+    const settings = { token: service.token, write: true, patience: 40_000, signal: interrupted.signal }
+    const running = run({ baseUrl: proxy.baseUrl, ...settings })
+    await reached(service, 3, 1)
+    interrupted.abort()
+    const report = await running
+    expect(report.ended).toBe('the run was interrupted')
+    expect(report.left).toEqual([])
+    expect(report.verdicts.length).toBe(RULES.length)
+    expect(report.verdicts.some(({ note }) => note === 'the run was interrupted')).toBe(true)
+    expect(await belongings(service)).toEqual(before)
+  })
 
   it('by its time leaves nothing behind', async () => {
     const service = await emulator()

@@ -5,7 +5,7 @@ import { emulator, idsIn, PINGS, run } from './support.ts'
 // A ping takes 15 seconds, and the clock of a deployment cannot be advanced. In its own file the
 // test delays no other.
 
-it('pings its streams in time, whatever its open details', { timeout: 30_000 }, async () => {
+it('pings its streams in time, whatever its open details', async () => {
   const reports = await Promise.all(
     PROFILES.map(async (openDetails) => {
       const service = await emulator({ openDetails })
@@ -15,7 +15,7 @@ it('pings its streams in time, whatever its open details', { timeout: 30_000 }, 
   for (const report of reports) expect(idsIn(report, 'holds')).toEqual([...PINGS])
 })
 
-it('reports a stream without pings', { timeout: 30_000 }, async () => {
+it('reports a stream without pings', async () => {
   const service = await emulator({ limits: { pingMs: 3_600_000 } })
   const report = await run({ baseUrl: service.baseUrl, token: service.token, only: new Set(PINGS) })
   expect(idsIn(report, 'differs')).toEqual([...PINGS])

@@ -6,7 +6,7 @@ import { READING } from './reading-deviations.ts'
 import { emulator, idsIn, QUICK, run } from './support.ts'
 
 describe('without --write, conform sees that', () => {
-  it.each(some(READING))('$name', { timeout: 30_000 }, async ({ breaks, ...change }) => {
+  it.each(some(READING))('$name', async ({ breaks, ...change }) => {
     const service = await emulator()
     const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' }
     const post = (path: string, body: object) =>

@@ -6,7 +6,7 @@ import { belongings, emulator, idsIn, run } from './support.ts'
 import { WRITING } from './writing-deviations.ts'
 
 describe('with --write, conform sees that', () => {
-  it.each(some(WRITING))('$name', { timeout: 30_000 }, async ({ breaks, only = '', ...change }) => {
+  it.each(some(WRITING))('$name', async ({ breaks, only = '', ...change }) => {
     const service = await emulator()
     const before = await belongings(service)
     const proxy = await proxyOf(service.baseUrl, change)

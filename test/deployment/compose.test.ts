@@ -77,48 +77,44 @@ function startService(name: string, ports: Record<string, number>, cwd: string):
   return () => output
 }
 
-test(
-  'the composed services work together: an event is taken, a tool answers',
-  { timeout: 60_000 },
-  async () => {
-    const ports = { '4010': await freePort(), '3000': await freePort(), '8481': await freePort() }
-    const folder = await folderWith({})
-    startService('service', ports, folder)
-    const app = startService('app', ports, folder)
-    const sidecar = startService('sidecar', ports, folder)
-    const admin = `http://127.0.0.1:${ports['8481']}`
-    // The sidecar may be there before the service.
-    for (const url of [`${admin}/startupz`, `http://127.0.0.1:${ports['4010']}/v1/openapi.json`]) {
-      await until(
-        url,
-        async () => {
-          const answer = await request(url).catch(() => null)
-          await answer?.body.dump()
-          return answer?.statusCode === 200
-        },
-        30_000,
-      ).catch((error: unknown) => {
-        throw new Error(`${String(error)}: ${sidecar()}`)
-      })
-    }
-    const created = await request(`http://127.0.0.1:${ports['4010']}/v1/sessions`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer svc_pat_dev', 'content-type': 'application/json' },
-      body: JSON.stringify({
-        agent: { tools: [{ type: 'function', name: 'lookup_order', parameters: { type: 'object' } }] },
-        input: { text: 'call lookup_order {"order_id":"42"}' },
-      }),
+test('the composed services work together: an event is taken, a tool answers', async () => {
+  const ports = { '4010': await freePort(), '3000': await freePort(), '8481': await freePort() }
+  const folder = await folderWith({})
+  startService('service', ports, folder)
+  const app = startService('app', ports, folder)
+  const sidecar = startService('sidecar', ports, folder)
+  const admin = `http://127.0.0.1:${ports['8481']}`
+  // The sidecar may be there before the service.
+  for (const url of [`${admin}/startupz`, `http://127.0.0.1:${ports['4010']}/v1/openapi.json`]) {
+    await until(
+      url,
+      async () => {
+        const answer = await request(url).catch(() => null)
+        await answer?.body.dump()
+        return answer?.statusCode === 200
+      },
+      30_000,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}: ${sidecar()}`)
     })
-    expect(created.statusCode).toBe(201)
-    await created.body.dump()
-    await until('event', () => /^event turn\.settled /m.test(app()), 20_000)
-    expect(app()).toMatch(/^tool lookup_order /m)
-    // Off loopback the API wants the token that the file sets.
-    const api = await request(`${admin}/api/status`)
-    await api.body.dump()
-    expect(api.statusCode).toBe(401)
-  },
-)
+  }
+  const created = await request(`http://127.0.0.1:${ports['4010']}/v1/sessions`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer svc_pat_dev', 'content-type': 'application/json' },
+    body: JSON.stringify({
+      agent: { tools: [{ type: 'function', name: 'lookup_order', parameters: { type: 'object' } }] },
+      input: { text: 'call lookup_order {"order_id":"42"}' },
+    }),
+  })
+  expect(created.statusCode).toBe(201)
+  await created.body.dump()
+  await until('event', () => /^event turn\.settled /m.test(app()), 20_000)
+  expect(app()).toMatch(/^tool lookup_order /m)
+  // Off loopback the API wants the token that the file sets.
+  const api = await request(`${admin}/api/status`)
+  await api.body.dump()
+  expect(api.statusCode).toBe(401)
+})
 
 test('containers that are ours write only in their volume', () => {
   const sidecar = compose?.services['sidecar']

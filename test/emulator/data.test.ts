@@ -430,34 +430,30 @@ describe('a data file that cannot be used', () => {
     expect(await refused(data)).toContain('is in use by another emulator')
   })
 
-  it(
-    'one that can no longer be written ends the emulator with the reason; it has everything that was sent',
-    { timeout: 60_000 },
-    async () => {
-      const data = dataFile()
-      const main = join(import.meta.dirname, '../../src/main.js')
-      // Files of this process may have 200 blocks, which is as good as a full disk.
-      const command = `ulimit -f 200; exec "$0" "$1" emulate --listen 127.0.0.1:0 --data "$2"`
-      const child = spawn('sh', ['-c', command, process.execPath, main, data], {
-        env: { PATH: process.env['PATH'] },
-      })
-      onTestFinished(() => void child.kill('SIGKILL'))
-      let [out, err] = ['', '']
-      child.stdout.on('data', (text: Buffer) => (out += text.toString()))
-      child.stderr.on('data', (text: Buffer) => (err += text.toString()))
-      const ended = new Promise((resolve) => child.once('close', resolve))
-      const baseUrl = await patiently('address of the emulator', () => addressIn(out))
-      const { details } = await open('a')
-      const bench = new Bench({ baseUrl, token: 'svc_pat_dev' } as Bench['emulator'], details)
-      const id = await bench.session({ title: 'sent' })
-      await bench.send(id, 'burst 5000 200').catch(() => undefined)
-      expect([await ended, err.split('\n').length]).toEqual([1, 2])
-      expect(err).toMatch(/cannot be written: .*Is the disk full\?/)
-      const after = await open('a', { data })
-      expect(await after.read(id)).toMatchObject({ title: 'sent' })
-      await after.reach(id, 'failed')
-    },
-  )
+  it('one that can no longer be written ends the emulator with the reason; it has everything that was sent', async () => {
+    const data = dataFile()
+    const main = join(import.meta.dirname, '../../src/main.js')
+    // Files of this process may have 200 blocks, which is as good as a full disk.
+    const command = `ulimit -f 200; exec "$0" "$1" emulate --listen 127.0.0.1:0 --data "$2"`
+    const child = spawn('sh', ['-c', command, process.execPath, main, data], {
+      env: { PATH: process.env['PATH'] },
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    let [out, err] = ['', '']
+    child.stdout.on('data', (text: Buffer) => (out += text.toString()))
+    child.stderr.on('data', (text: Buffer) => (err += text.toString()))
+    const ended = new Promise((resolve) => child.once('close', resolve))
+    const baseUrl = await patiently('address of the emulator', () => addressIn(out))
+    const { details } = await open('a')
+    const bench = new Bench({ baseUrl, token: 'svc_pat_dev' } as Bench['emulator'], details)
+    const id = await bench.session({ title: 'sent' })
+    await bench.send(id, 'burst 5000 200').catch(() => undefined)
+    expect([await ended, err.split('\n').length]).toEqual([1, 2])
+    expect(err).toMatch(/cannot be written: .*Is the disk full\?/)
+    const after = await open('a', { data })
+    expect(await after.read(id)).toMatchObject({ title: 'sent' })
+    await after.reach(id, 'failed')
+  })
 
   it('is released when the emulator cannot start for another reason', async () => {
     const data = await used()
