@@ -68,6 +68,6 @@ export default defineConfig({
     // Longer than any wait within a test, each of which says better what did not come.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 40_000 } },
   },
 })

@@ -144,7 +144,7 @@ describe('the demonstration', () => {
   test('goes on, finds another port where its own is taken, answers the other commands, and ends on a signal', async () => {
     const taken = await hold(8481)
     const one = await dev()
-    await expect.poll(() => one.out, { timeout: 15_000 }).toContain('Still running')
+    await expect.poll(() => one.out).toContain('Still running')
     taken.close()
     const url = /sidecar +(http:\S+)/.exec(one.out)?.[1] ?? ''
     expect(url).not.toContain(':8481')

@@ -193,7 +193,7 @@ test('a second sidecar on one store', async () => {
   await writeFile(`${cwd}/sidecar.yaml`, `${CONFIG}log: { format: json }\n`)
   const first = start(['run'], { cwd })
   running.push(first)
-  await expect.poll(() => first.err, { timeout: 15_000 }).toContain('sidecar: started')
+  await expect.poll(() => first.err).toContain('sidecar: started')
   const ended = await start(['run'], { cwd }).ended
   expect(linesOf(ended)).toEqual([
     `error: store: ${cwd}/data/sidecar.db is in use by another sidecar`,

@@ -21,9 +21,6 @@ interface Got {
   session_id: string
 }
 
-/** Milliseconds: two programs start, each compiling its source. */
-const LONG = 60_000
-
 let folder: string
 const got: Got[] = []
 /** What the app answers: a status by path, else 200. */
@@ -69,7 +66,7 @@ function run(args: readonly string[], env: Record<string, string> = {}): Running
 }
 
 async function says(one: Running, text: string | RegExp): Promise<void> {
-  await expect.poll(() => one.out + one.err, { timeout: 20_000 }).toMatch(text)
+  await expect.poll(() => one.out + one.err).toMatch(text)
 }
 
 async function interrupt(one: Running): Promise<number | null> {
@@ -80,51 +77,39 @@ async function interrupt(one: Running): Promise<number | null> {
 const CALL = 'call lookup_order {"order_id":"42"}'
 
 describe('dev --forward-to', () => {
-  test(
-    'sends callbacks and function calls to the user’s app, signed with a stored secret',
-    { timeout: LONG },
-    async () => {
-      const { url } = await ownApp()
-      const send = ['dev', '--forward-to', `${url}/agent-events`, '--once', '--send', CALL]
-      const { code, out } = await run(send).ended
-      expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
-      expect(out).toContain('✓ 1 of 1 function call answered\n')
-      expect(code).toBe(0)
-      expect(out).toContain(`POST ${url}/agent-events`)
-      expect(out).toContain(`POST ${url}/tools/NAME`)
-      expect(out).toMatch(
-        /^\d\d:\d\d:\d\d +callback +turn\.settled +[0-9a-f]{8} +app 200 +(\d+ ms|[\d.]+ s)$/m,
-      )
-      expect(out).toMatch(
-        /tool +lookup_order +[0-9a-f]{8} +answered +(\d+ ms|[\d.]+ s) +\{"state":"shipped"\}$/m,
-      )
-      expect(new Set(got.map(({ path: at }) => at))).toEqual(
-        new Set(['/agent-events', '/tools/lookup_order']),
-      )
+  test('sends callbacks and function calls to the user’s app, signed with a stored secret', async () => {
+    const { url } = await ownApp()
+    const send = ['dev', '--forward-to', `${url}/agent-events`, '--once', '--send', CALL]
+    const { code, out } = await run(send).ended
+    expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
+    expect(out).toContain('✓ 1 of 1 function call answered\n')
+    expect(code).toBe(0)
+    expect(out).toContain(`POST ${url}/agent-events`)
+    expect(out).toContain(`POST ${url}/tools/NAME`)
+    expect(out).toMatch(/^\d\d:\d\d:\d\d +callback +turn\.settled +[0-9a-f]{8} +app 200 +(\d+ ms|[\d.]+ s)$/m)
+    expect(out).toMatch(
+      /tool +lookup_order +[0-9a-f]{8} +answered +(\d+ ms|[\d.]+ s) +\{"state":"shipped"\}$/m,
+    )
+    expect(new Set(got.map(({ path: at }) => at))).toEqual(new Set(['/agent-events', '/tools/lookup_order']))
 
-      const file = path.join(folder, 'agent-session-sidecar/callback-secret.txt')
-      const secret = (await readFile(file, 'utf8')).trim()
-      expect((await stat(file)).mode & 0o777).toBe(0o600)
-      expect(out).toContain(file)
-      expect(out).toContain(`export CALLBACK_SECRET=${secret}\n`)
-      for (const { path: at, headers, body } of got)
-        if (at === '/agent-events') verifyCallback({ headers, body, secrets: [secret] })
-      expect((await run(send).ended).out).toContain(`export CALLBACK_SECRET=${secret}\n`)
-    },
-  )
+    const file = path.join(folder, 'agent-session-sidecar/callback-secret.txt')
+    const secret = (await readFile(file, 'utf8')).trim()
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    expect(out).toContain(file)
+    expect(out).toContain(`export CALLBACK_SECRET=${secret}\n`)
+    for (const { path: at, headers, body } of got)
+      if (at === '/agent-events') verifyCallback({ headers, body, secrets: [secret] })
+    expect((await run(send).ended).out).toContain(`export CALLBACK_SECRET=${secret}\n`)
+  })
 
-  test.runIf(FULL)(
-    'shows a console on IPv6 with an address that a browser can open',
-    { timeout: LONG },
-    async () => {
-      const { url } = await ownApp()
-      const one = run(['dev', '--forward-to', url], { SIDECAR_ADMIN__LISTEN: '[::1]:0' })
-      await says(one, /http:\/\/\[::1\]:\d+/)
-      expect(await interrupt(one)).toBe(0)
-    },
-  )
+  test.runIf(FULL)('shows a console on IPv6 with an address that a browser can open', async () => {
+    const { url } = await ownApp()
+    const one = run(['dev', '--forward-to', url], { SIDECAR_ADMIN__LISTEN: '[::1]:0' })
+    await says(one, /http:\/\/\[::1\]:\d+/)
+    expect(await interrupt(one)).toBe(0)
+  })
 
-  test.runIf(FULL)('reports that the port of the service is in use', { timeout: LONG }, async () => {
+  test.runIf(FULL)('reports that the port of the service is in use', async () => {
     const { url } = await ownApp()
     const first = run(['dev', '--forward-to', url])
     await says(first, /service +http:\/\/127\.0\.0\.1:\d+/)
@@ -139,7 +124,7 @@ describe('dev --forward-to', () => {
     expect(await interrupt(second)).toBe(0)
   })
 
-  test('prints a line that verifies a request, in Node and in Python', { timeout: LONG }, async () => {
+  test('prints a line that verifies a request, in Node and in Python', async () => {
     const { url } = await ownApp()
     const { out } = await run(['dev', '--forward-to', url, '--once', '--send', CALL]).ended
     const [first] = got
@@ -189,7 +174,7 @@ describe('dev --forward-to', () => {
     expect(outcome('python3', ['-c', python], other)).toBe('False')
   })
 
-  test('says why the app refuses a request, how to fix it, and what follows', { timeout: LONG }, async () => {
+  test('says why the app refuses a request, how to fix it, and what follows', async () => {
     const { url } = await ownApp()
     statuses = { '/': 401, '/tools/lookup_order': 404 }
     const one = run(['dev', '--forward-to', url, '--events', 'turn.*', '--send', CALL])
@@ -218,7 +203,7 @@ describe('dev --forward-to', () => {
     expect(await interrupt(one)).toBe(0)
   })
 
-  test.runIf(FULL)('waits for an app that does not listen, and says so once', { timeout: LONG }, async () => {
+  test.runIf(FULL)('waits for an app that does not listen, and says so once', async () => {
     const port = await freePort()
     const one = run(['dev', '--forward-to', String(port), '--send', CALL])
     await says(one, `! no program listens at http://localhost:${port}\n    fix: start your app`)
@@ -249,7 +234,7 @@ describe('dev --forward-to', () => {
       'http://localhost:PORT/moved',
       /! http:\/\/localhost:\d+\/moved is redirected \(302\)\n +fix: use the address/,
     ],
-  ])('says what is wrong with %s', { timeout: LONG }, async (address, expected) => {
+  ])('says what is wrong with %s', async (address, expected) => {
     const app = await listen((asked, response) => {
       if (asked.url === '/cut') asked.socket.destroy()
       else response.writeHead(asked.url === '/gone' ? 410 : 302).end()
@@ -262,7 +247,7 @@ describe('dev --forward-to', () => {
     expect(await interrupt(one)).toBe(0)
   })
 
-  test.runIf(FULL)('sends the calls of one function elsewhere', { timeout: LONG }, async () => {
+  test.runIf(FULL)('sends the calls of one function elsewhere', async () => {
     const [{ url }, orders] = [await ownApp(), await ownApp()]
     const tool = `lookup_order=${orders.url.replace('http://', '')}/orders`
     const args = [
@@ -282,29 +267,25 @@ describe('dev --forward-to', () => {
     expect(calls.toSorted()).toEqual(['/orders', '/tools/check_stock'])
   })
 
-  test(
-    'plays a scenario again when its file changes, and reports a faulty one',
-    { timeout: LONG },
-    async () => {
-      const { url } = await ownApp()
-      const file = path.join(folder, 'mine.yaml')
-      const scenario = (message: string): string =>
-        `name: mine\nsessions:\n  - title: Mine\n    messages: [hello]\nreplies:\n  - when: hello\n    steps: [${message}]\n`
-      await writeFile(file, scenario('say One'))
-      const one = run(['dev', '--forward-to', url, '--scenario', 'mine.yaml', '--watch'])
-      const said = (text: string): boolean =>
-        got.some(({ type, body }) => type === 'agent.message' && body.includes(text))
-      await until('the first reply', () => said('One'))
-      await writeFile(file, 'name: mine\nsesions: []\n')
-      await says(one, /mine\.yaml:2: sesions: unknown key, did you mean "sessions"\?/)
-      await writeFile(file, scenario('say Two'))
-      await until('the second reply', () => said('Two'))
-      expect(new Set(got.map(({ session_id: id }) => id)).size).toBe(2)
-      expect(await interrupt(one)).toBe(0)
-    },
-  )
+  test('plays a scenario again when its file changes, and reports a faulty one', async () => {
+    const { url } = await ownApp()
+    const file = path.join(folder, 'mine.yaml')
+    const scenario = (message: string): string =>
+      `name: mine\nsessions:\n  - title: Mine\n    messages: [hello]\nreplies:\n  - when: hello\n    steps: [${message}]\n`
+    await writeFile(file, scenario('say One'))
+    const one = run(['dev', '--forward-to', url, '--scenario', 'mine.yaml', '--watch'])
+    const said = (text: string): boolean =>
+      got.some(({ type, body }) => type === 'agent.message' && body.includes(text))
+    await until('the first reply', () => said('One'))
+    await writeFile(file, 'name: mine\nsesions: []\n')
+    await says(one, /mine\.yaml:2: sesions: unknown key, did you mean "sessions"\?/)
+    await writeFile(file, scenario('say Two'))
+    await until('the second reply', () => said('Two'))
+    expect(new Set(got.map(({ session_id: id }) => id)).size).toBe(2)
+    expect(await interrupt(one)).toBe(0)
+  })
 
-  test.runIf(FULL)('prints lines of JSON for programs', { timeout: LONG }, async () => {
+  test.runIf(FULL)('prints lines of JSON for programs', async () => {
     const { url } = await ownApp()
     const { code, out, err } = await run(['dev', '--forward-to', url, '--once', '--json', '--send', CALL])
       .ended
@@ -354,7 +335,7 @@ describe('listen', () => {
     ...more,
   ]
 
-  test('forwards what happens from now on, and leaves nothing behind', { timeout: LONG }, async () => {
+  test('forwards what happens from now on, and leaves nothing behind', async () => {
     const [base, { url }] = [await service(), await ownApp()]
     const before = await createSession(base, 'say Before')
     const headers = { authorization: 'Bearer svc_pat_dev' }
@@ -379,7 +360,6 @@ describe('listen', () => {
 
   test.runIf(FULL)(
     'takes what run takes from the environment, and leaves function calls to others',
-    { timeout: LONG },
     async () => {
       const [base, { url }] = [await service(), await ownApp()]
       const one = run(['listen', '--forward-to', url, '--no-tools'], {
@@ -395,7 +375,7 @@ describe('listen', () => {
     },
   )
 
-  test.runIf(FULL)('ends with cause and fix when the service cannot be used', { timeout: LONG }, async () => {
+  test.runIf(FULL)('ends with cause and fix when the service cannot be used', async () => {
     const base = await service()
     await writeFile(path.join(folder, 'wrong'), 'svc_pat_wrong')
     const closed = await freePort()

@@ -77,14 +77,14 @@ function run(file: string, env: Record<string, string> = {}): Running {
 describe('run', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)('drains and ends with 0 on %s', async (signal) => {
     const one = run(await configured())
-    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
+    await expect.poll(() => one.err).toContain('sidecar: started')
     one.process.kill(signal)
     expect((await one.ended).code).toBe(0)
   })
 
   test('keeps running when its log has no reader any more, and stops as usual', async () => {
     const one = run(await configured('handlers: [{ name: app, url: "http://127.0.0.1:9/" }]'))
-    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
+    await expect.poll(() => one.err).toContain('sidecar: started')
     const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
     one.process.stderr.destroy()
     // Each of them is logged.
@@ -108,7 +108,7 @@ describe('run', () => {
   test('reports which program holds the store', async () => {
     const file = await configured()
     const first = run(file)
-    await expect.poll(() => first.err, { timeout: 10_000 }).toContain('sidecar: started')
+    await expect.poll(() => first.err).toContain('sidecar: started')
     first.process.kill('SIGTERM')
     await first.ended
     const [, database = ''] = /sqlite:([^"]+)/.exec(await readFile(file, 'utf8')) ?? []
@@ -139,7 +139,7 @@ describe('run', () => {
         ),
       )
       await createSession()
-      await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
+      await expect.poll(() => asked).toBeGreaterThan(0)
       const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
       one.process.kill('SIGTERM')
       await expect.poll(() => readiness(admin)).not.toBe(200)
@@ -168,7 +168,7 @@ describe('run', () => {
       { npm_lifecycle_event: 'start' },
     )
     await createSession()
-    await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(() => asked).toBeGreaterThan(0)
     one.process.kill('SIGINT')
     const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
     await expect.poll(() => readiness(admin)).not.toBe(200)
@@ -185,7 +185,7 @@ describe('run', () => {
       env: { NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(hook)}"` },
     })
     running.push(one)
-    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
+    await expect.poll(() => one.err).toContain('sidecar: started')
     one.process.kill('SIGTERM')
     const { code, err } = await one.ended
     expect(code).toBe(0)
@@ -205,7 +205,7 @@ describe('run', () => {
       ),
     )
     await createSession()
-    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('an unhandled error')
+    await expect.poll(() => one.err).toContain('an unhandled error')
     const signalled = performance.now()
     one.process.kill('SIGTERM')
     expect((await one.ended).code).toBe(1)

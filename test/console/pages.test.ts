@@ -3,16 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hasBrowser, openBrowser, visit } from './browser.ts'
 import { HOSTILE, openStage, type Stage } from './stage.ts'
 
-/** Milliseconds: a browser starts, and a sidecar gets a past. */
-const LONG = 60_000
-
 describe.skipIf(!hasBrowser)('the console in a browser', () => {
   let browser: Browser
   let stage: Stage
 
   beforeAll(async () => {
     ;[browser, stage] = await Promise.all([openBrowser(), openStage()])
-  }, LONG)
+  })
   afterAll(async () => {
     await browser?.close()
     await stage?.[Symbol.asyncDispose]()
@@ -228,20 +225,16 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     expect([...list.browserErrors, ...inbox.browserErrors]).toEqual([])
   })
 
-  it(
-    'shows that the sidecar is unreachable, and continues by itself afterwards',
-    async () => {
-      await using visited = await open()
-      const { page } = visited
-      await page.getByRole('heading', { name: 'Channels' }).waitFor()
-      await stage.rig.stop()
-      await page.getByText('The sidecar has not answered for').waitFor()
-      expect(await page.getByRole('heading', { name: 'Channels' }).isVisible()).toBe(true)
-      await stage.rig.start()
-      await page.getByText('The sidecar has not answered for').waitFor({ state: 'detached', timeout: 15_000 })
-    },
-    LONG,
-  )
+  it('shows that the sidecar is unreachable, and continues by itself afterwards', async () => {
+    await using visited = await open()
+    const { page } = visited
+    await page.getByRole('heading', { name: 'Channels' }).waitFor()
+    await stage.rig.stop()
+    await page.getByText('The sidecar has not answered for').waitFor()
+    expect(await page.getByRole('heading', { name: 'Channels' }).isVisible()).toBe(true)
+    await stage.rig.start()
+    await page.getByText('The sidecar has not answered for').waitFor({ state: 'detached', timeout: 15_000 })
+  })
 })
 
 /** The least contrast of any text with what is behind it (WCAG), by the colours that the browser computed. */

@@ -63,7 +63,7 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     await rig.start()
     await writeFile(file, rig.emulator.mintToken(['sessions:read']).token)
     await expect
-      .poll(async () => (await rig.admin('GET', '/api/status'))['token'], { timeout: 15_000 })
+      .poll(async () => (await rig.admin('GET', '/api/status'))['token'])
       .toMatchObject({ state: 'accepted', scopes: ['sessions:read'] })
   })
 
@@ -82,7 +82,7 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     await expect.poll(pollOf).toMatchObject({ state: 'live' })
     const replacedAt = Date.now()
     await writeFile(file, 'svc_pat_wrong')
-    await expect.poll(pollOf, { timeout: 15_000 }).toMatchObject({ state: 'stopped' })
+    await expect.poll(pollOf).toMatchObject({ state: 'stopped' })
     const { since } = (await pollOf()) as { since: number }
     expect(since).toBeGreaterThanOrEqual(replacedAt)
   })

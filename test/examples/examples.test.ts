@@ -8,8 +8,6 @@ import { group, ROOT, type Block } from '../readme/document.ts'
 import { Story } from '../readme/story.ts'
 import { FULL } from '../support/full.ts'
 
-/** Programs start one after the other, each compiling its source. Milliseconds. */
-const LONG = 60_000
 const EXAMPLES = path.join(ROOT, 'config/examples')
 /** Not in what a reader's install of our package makes. */
 const INSTALLED = ['standardwebhooks', 'express', 'fastify', '@opentelemetry']
@@ -88,7 +86,6 @@ test.for([
   { name: 'go', file: 'main.go', possible: others && go },
 ])(
   '$name takes callbacks and runs a tool, and believes only what is signed',
-  { timeout: LONG },
   async ({ name, file, possible }, { skip }) => {
     skip(!possible, FULL ? 'a program is missing' : 'npm run test:full')
     const story = await begin(`${name}/${file}`, 'sidecar.yaml', 'curl/session.sh', 'curl/callback.sh')
@@ -129,7 +126,7 @@ test.skipIf(!python)('fastapi/app.py compiles, and accepts only the public examp
   expect([stdout, stderr]).toEqual(['True False False\n', ''])
 })
 
-test.skipIf(!shell)('typescript/app.ts does the same with functions', { timeout: LONG }, async () => {
+test.skipIf(!shell)('typescript/app.ts does the same with functions', async () => {
   const story = await begin('typescript/app.ts', 'curl/session.sh')
   const [emulate = '', app = '', session] = commandsOf('typescript')
   await story.start(emulate, '4010')
@@ -138,7 +135,7 @@ test.skipIf(!shell)('typescript/app.ts does the same with functions', { timeout:
   expect(await story.end()).toEqual([0, 0])
 })
 
-test.skipIf(!shell)('tracing/app.ts shows what the sidecar does', { timeout: LONG }, async () => {
+test.skipIf(!shell)('tracing/app.ts shows what the sidecar does', async () => {
   const story = await begin('tracing/app.ts', 'curl/session.sh')
   const [emulate = '', app = '', session = ''] = commandsOf('tracing')
   await story.start(emulate, '4010')
@@ -164,33 +161,29 @@ test.for([
   { file: 'verify.rb', words: ['ruby'], version: '--version' },
   { file: 'verify.php', words: ['php'], version: '--version' },
   { file: 'Verify.cs', words: ['dotnet', 'run'], version: '--version' },
-])(
-  'verify/$file accepts the public example and nothing near it',
-  { timeout: LONG },
-  ({ file, words, version }, { skip }) => {
-    const [program = '', ...before] = words
-    skip(!FULL && program !== 'node', 'npm run test:full')
-    skip(!has(program, version), 'a program is missing')
-    const verdict = (changes: Partial<typeof VECTOR> & { now?: string } = {}): string => {
-      const { secret, id, at, body, signature, now = VECTOR.at } = { ...VECTOR, ...changes }
-      const args = [...before, path.join(EXAMPLES, 'verify', file), secret, id, at, signature, now]
-      const { stdout, stderr } = spawnSync(program, args, { input: body, encoding: 'utf8' })
-      return stdout.trim() || stderr
-    }
-    expect(verdict()).toBe('genuine')
-    expect(verdict({ signature: `v1,AAAA ${VECTOR.signature}`, now: String(Number(VECTOR.at) + 300) })).toBe(
-      'genuine',
-    )
-    expect([
-      verdict({ body: '{"test":2432232314}' }),
-      verdict({ id: 'msg_other' }),
-      verdict({ at: String(Number(VECTOR.at) + 1) }),
-      verdict({ signature: 'v1,' }),
-      verdict({ now: String(Number(VECTOR.at) + 301) }),
-      verdict({ now: String(Number(VECTOR.at) - 301) }),
-    ]).toEqual(Array.from({ length: 6 }, () => 'forged'))
-  },
-)
+])('verify/$file accepts the public example and nothing near it', ({ file, words, version }, { skip }) => {
+  const [program = '', ...before] = words
+  skip(!FULL && program !== 'node', 'npm run test:full')
+  skip(!has(program, version), 'a program is missing')
+  const verdict = (changes: Partial<typeof VECTOR> & { now?: string } = {}): string => {
+    const { secret, id, at, body, signature, now = VECTOR.at } = { ...VECTOR, ...changes }
+    const args = [...before, path.join(EXAMPLES, 'verify', file), secret, id, at, signature, now]
+    const { stdout, stderr } = spawnSync(program, args, { input: body, encoding: 'utf8' })
+    return stdout.trim() || stderr
+  }
+  expect(verdict()).toBe('genuine')
+  expect(verdict({ signature: `v1,AAAA ${VECTOR.signature}`, now: String(Number(VECTOR.at) + 300) })).toBe(
+    'genuine',
+  )
+  expect([
+    verdict({ body: '{"test":2432232314}' }),
+    verdict({ id: 'msg_other' }),
+    verdict({ at: String(Number(VECTOR.at) + 1) }),
+    verdict({ signature: 'v1,' }),
+    verdict({ now: String(Number(VECTOR.at) + 301) }),
+    verdict({ now: String(Number(VECTOR.at) - 301) }),
+  ]).toEqual(Array.from({ length: 6 }, () => 'forged'))
+})
 
 test('the example on the page of verify is the public one', () => {
   const page = readFileSync(path.join(EXAMPLES, 'verify/README.md'), 'utf8')
@@ -216,7 +209,7 @@ test('every example is in the list of examples and has its own page', () => {
   }
 })
 
-test('src/sidecar/README.md leads to a reader of the relay', { timeout: LONG }, async () => {
+test('src/sidecar/README.md leads to a reader of the relay', async () => {
   const story = await Story.begin()
   onTestFinished(() => story.end().then(() => undefined))
   const said: string[] = []

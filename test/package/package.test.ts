@@ -13,8 +13,6 @@ import { MISTAKES, YOUNGER } from './mistakes.ts'
 import { COMPILER, PROGRAM } from './program.ts'
 import { saveProject, snippets } from './snippets.ts'
 
-/** The build compiles everything. Milliseconds. */
-const LONG = 120_000
 /** Bytes; config/README.md states them in these units. */
 const KIB = 1024
 const PACKED_MOST = 1408 * KIB
@@ -27,7 +25,7 @@ let paths: string[]
 beforeAll(async () => {
   packed = await pack()
   paths = packed.files.map((file) => file.path)
-}, LONG)
+})
 afterAll(() => packed.remove())
 
 test('publint finds nothing', async () => {
@@ -35,7 +33,7 @@ test('publint finds nothing', async () => {
   expect(messages.map((message) => formatMessage(message, pkg))).toEqual([])
 })
 
-test('types resolve from ES modules and bundlers, at every entry point', { timeout: LONG }, async () => {
+test('types resolve from ES modules and bundlers, at every entry point', async () => {
   const result = await checkPackage(createPackageFromTarballData(readFileSync(packed.tarball)))
   if (result.types === false) throw new Error('the package has no types')
   // What these say of the ways of Node 10 and of `require` from CommonJS is so by choice: this is ESM for Node 24.
@@ -126,26 +124,22 @@ test('the documents make the package under the name that it has, and install wha
   expect(installed).toContain('@types/node')
 })
 
-test(
-  'a program that uses every entry point of it type-checks, and then runs',
-  { timeout: LONG },
-  async () => {
-    const { folder } = packed
-    writeFileSync(path.join(folder, 'package.json'), '{"type":"module","private":true}')
-    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER))
-    writeFileSync(path.join(folder, 'program.ts'), PROGRAM)
-    expect(await compile(folder)).toBe('')
-    const { stdout } = await run(process.execPath, ['out/program.js', folder], { cwd: folder })
-    expect(JSON.parse(stdout)).toEqual({
-      names: ['lookup'],
-      events: ['turn.settled'],
-      rejected: 'CallbackRejected: a webhook header is missing',
-      title: 'packed',
-      said: 'Hello',
-      code: 'not_found',
-    })
-  },
-)
+test('a program that uses every entry point of it type-checks, and then runs', async () => {
+  const { folder } = packed
+  writeFileSync(path.join(folder, 'package.json'), '{"type":"module","private":true}')
+  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER))
+  writeFileSync(path.join(folder, 'program.ts'), PROGRAM)
+  expect(await compile(folder)).toBe('')
+  const { stdout } = await run(process.execPath, ['out/program.js', folder], { cwd: folder })
+  expect(JSON.parse(stdout)).toEqual({
+    names: ['lookup'],
+    events: ['turn.settled'],
+    rejected: 'CallbackRejected: a webhook header is missing',
+    title: 'packed',
+    said: 'Hello',
+    code: 'not_found',
+  })
+})
 
 /** What the compiler says of the project in a folder, a line each. */
 async function compile(folder: string): Promise<string> {
@@ -156,7 +150,7 @@ async function compile(folder: string): Promise<string> {
   return done.stdout ?? 'the compiler did not run'
 }
 
-test('every TypeScript of the documents and examples compiles with --strict', { timeout: LONG }, async () => {
+test('every TypeScript of the documents and examples compiles with --strict', async () => {
   const found = snippets()
   expect(found.map(({ origin }) => origin.replace(/:.*/, ''))).toEqual(
     expect.arrayContaining(['src/sidecar/README.md', 'config/examples/typescript/app.ts']),
@@ -167,25 +161,21 @@ test('every TypeScript of the documents and examples compiles with --strict', { 
   expect(await compile(folder)).toBe('')
 })
 
-test(
-  'a mistake is a type error at its place, and the message lists the known names',
-  { timeout: LONG },
-  async () => {
-    const folder = path.join(packed.folder, 'mistakes')
-    saveProject(
-      folder,
-      MISTAKES.map(({ text }, index) => ({ origin: `mistake ${index}`, text })),
-    )
-    const messages = (await compile(folder)).split('\n')
-    for (const [index, { line, says }] of MISTAKES.entries()) {
-      const own = messages.filter((one) => one.startsWith(`mistake-${index}.ts(`))
-      expect(own).toEqual([expect.stringMatching(new RegExp(`\\(${line},\\d+\\): error `))])
-      for (const words of says) expect(own[0]).toContain(words)
-    }
-  },
-)
+test('a mistake is a type error at its place, and the message lists the known names', async () => {
+  const folder = path.join(packed.folder, 'mistakes')
+  saveProject(
+    folder,
+    MISTAKES.map(({ text }, index) => ({ origin: `mistake ${index}`, text })),
+  )
+  const messages = (await compile(folder)).split('\n')
+  for (const [index, { line, says }] of MISTAKES.entries()) {
+    const own = messages.filter((one) => one.startsWith(`mistake-${index}.ts(`))
+    expect(own).toEqual([expect.stringMatching(new RegExp(`\\(${line},\\d+\\): error `))])
+    for (const words of says) expect(own[0]).toContain(words)
+  }
+})
 
-test('a type of event that is younger than the package can be declared', { timeout: LONG }, async () => {
+test('a type of event that is younger than the package can be declared', async () => {
   const folder = path.join(packed.folder, 'younger')
   saveProject(folder, [{ origin: 'younger', text: YOUNGER }], { skipLibCheck: true })
   expect(await compile(folder)).toBe('')
@@ -196,7 +186,7 @@ test('has a binary that runs', async () => {
   expect(stdout).toContain('session-sidecar')
 })
 
-test('its binary delivers every fact of the tour and answers every call', { timeout: LONG }, async () => {
+test('its binary delivers every fact of the tour and answers every call', async () => {
   const main = path.join(packed.installed, 'dist/main.js')
   const { stdout } = await run(process.execPath, [main, 'dev', '--once'], { cwd: packed.folder })
   expect(stdout).toContain('everything is idle')

@@ -12,9 +12,6 @@ import { administer, PostgresServer } from '../support/postgres.ts'
 import { blocks, group, ROOT } from './document.ts'
 import { Story, type Result } from './story.ts'
 
-/** Programs start one after the other, each compiling its source. Milliseconds. */
-const LONG = 90_000
-
 const stories: Story[] = []
 
 afterEach(async () => {
@@ -104,21 +101,21 @@ describe('the documents', () => {
     ])
   })
 
-  test('shows what the demonstration prints', { timeout: LONG }, async () => {
+  test('shows what the demonstration prints', async () => {
     const [command, shown] = group('once')
     const { code, out } = await (await begin()).run(command?.text ?? '')
     expect(code).toBe(0)
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
-  test.runIf(FULL)('shows what a crash does', { timeout: LONG }, async () => {
+  test.runIf(FULL)('shows what a crash does', async () => {
     const [command, shown] = group('crash')
     const { code, out } = await (await begin()).run(command?.text ?? '')
     expect(code).toBe(0)
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
-  test.runIf(FULL)('sends events to the user’s app without a configuration', { timeout: LONG }, async () => {
+  test.runIf(FULL)('sends events to the user’s app without a configuration', async () => {
     const story = await begin()
     const programs = group('first').filter(({ words }) =>
       words.some((word) => /\.mjs$|^start=3000$/.test(word)),
@@ -154,14 +151,14 @@ describe('the documents', () => {
     ])
   })
 
-  test('leads to a first handler and tool, and its commands work on them', { timeout: LONG }, async () => {
+  test('leads to a first handler and tool, and its commands work on them', async () => {
     const story = await begin()
     await play(story, 'first')
     // A signal ends the sidecar and the emulator well; the handler knows nothing of signals.
     expect(await story.end()).toEqual([0, 'SIGINT', 0])
   })
 
-  test.runIf(FULL)('puts a backup back', { timeout: LONG }, async () => {
+  test.runIf(FULL)('puts a backup back', async () => {
     const story = await begin()
     for (const block of group('first').slice(0, 2)) await story.play(block)
     await story.start('npm start -- emulate', '4010')
@@ -177,7 +174,7 @@ describe('the documents', () => {
   const python = spawnSync('python3', ['-c', 'import http.server']).status === 0
   if (!python) process.stderr.write('README: there is no python3 here, its handler and tool are NOT tried\n')
 
-  test.skipIf(!python)('has a handler and a tool in Python that do the same', { timeout: LONG }, async () => {
+  test.skipIf(!python)('has a handler and a tool in Python that do the same', async () => {
     const story = await begin()
     const blocks = group('first').filter(({ language }) => language !== 'js')
     for (const block of [
@@ -268,7 +265,7 @@ describe('the documents', () => {
     expect(config.scope).toEqual({ metadata: { app: 'billing' }, createdByToken: ['tok_1'] })
   })
 
-  test.runIf(FULL)('stores in a database of PostgreSQL', { timeout: LONG }, async () => {
+  test.runIf(FULL)('stores in a database of PostgreSQL', async () => {
     const [sql, local] = group('postgres')
     const [remote] = group('postgres-tls')
     const story = await begin()
@@ -296,22 +293,22 @@ describe('the documents', () => {
     }
   })
 
-  test('answers function tools, one at once and one later', { timeout: LONG }, async () => {
+  test('answers function tools, one at once and one later', async () => {
     const story = await begin()
     await play(story, 'tools')
     await expect
-      .poll(async () => (await story.run('npm start -- calls --json')).out, { timeout: 15_000 })
+      .poll(async () => (await story.run('npm start -- calls --json')).out)
       .toMatch(/"state":"answered".*\n.*"state":"answered"/)
   })
 
-  test('runs the sidecar as a library', { timeout: LONG }, async () => {
+  test('runs the sidecar as a library', async () => {
     const story = await begin()
     const [app] = group('library')
     if (app === undefined) throw new Error('README has no library example')
     await story.play(app)
     await story.start('npm start -- emulate', '4010')
     const output = await story.start('node app.ts', '8481')
-    await expect.poll(output, { timeout: 15_000 }).toContain('declare on a session')
+    await expect.poll(output).toContain('declare on a session')
     const tools = output().split('declare on a session: ')[1]?.trim() ?? ''
     const body = JSON.stringify({
       title: 'From the library',
@@ -325,7 +322,7 @@ describe('the documents', () => {
     expect(await story.end()).toEqual([0, 0])
   })
 
-  test.runIf(FULL)('runs handlers and tools of a module', { timeout: LONG }, async () => {
+  test.runIf(FULL)('runs handlers and tools of a module', async () => {
     const story = await begin()
     for (const block of group('module')) await story.play(block)
     await story.start('npm start -- emulate', '4010')
@@ -340,11 +337,11 @@ describe('the documents', () => {
     await story.run(
       `curl -sf http://127.0.0.1:4010/v1/sessions -H 'Authorization: Bearer svc_pat_dev' -H 'Content-Type: application/json' -d '${body}'`,
     )
-    await expect.poll(output, { timeout: 15_000 }).toContain('completed From a module')
+    await expect.poll(output).toContain('completed From a module')
     expect(await story.end()).toEqual([0, 0])
   })
 
-  test('drives the emulator with curl, and starts it in a test', { timeout: LONG }, async () => {
+  test('drives the emulator with curl, and starts it in a test', async () => {
     const story = await begin()
     const results: Result[] = []
     for (const block of group('curl')) {
@@ -358,7 +355,7 @@ describe('the documents', () => {
     expect(await story.end()).toEqual([0])
   })
 
-  test.runIf(FULL)('drives sessions with the client', { timeout: LONG }, async () => {
+  test.runIf(FULL)('drives sessions with the client', async () => {
     const story = await begin()
     const results: Result[] = []
     const shown: Result[] = []

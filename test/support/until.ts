@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** Longer than any wait that a test is right to expect, milliseconds. */
-const PATIENCE = 20_000
+const PATIENCE = 40_000
 
 /** Looks again and again until `find` gives something; fails with `what` when it never does. */
 export async function until<T>(
