@@ -224,6 +224,8 @@ export interface ClaimedHint {
 }
 
 export interface HintedSession extends ClaimedHint {
+  /** Another process stored a hint, too: what this process has read of the session may be older. */
+  elsewhere: boolean
   scope: HintScope
   seen: Seen
   /** Consecutive failed reads. */

@@ -3,7 +3,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
 import type { KnownTurn } from '../../src/core/store.ts'
 import { allShards } from '../../src/core/shards.ts'
-import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
+import { createExpectations, FrameWaits } from '../../src/sidecar/intake/schedule.ts'
 
 /** What a channel says, on a clock that is moved by hand. */
 function open() {
@@ -124,4 +124,17 @@ it('expectations over the limit are not stored', () => {
   expectations.forget('s')
   expectations.hinted([said('turn.started/t')], [])
   expect(expectations.turnsOf('s')).toEqual(['t'])
+})
+
+it('turns of deleted sessions do not keep later ones from waiting for their frames', () => {
+  const waits = new FrameWaits(() => 0)
+  const ended = (id: string): KnownTurn => ({ ...turnIs(id, 'completed'), finalFor: 0 })
+  waits.begin(
+    Array.from({ length: 10_000 }, (_, nth) => ended(`t${nth}`)),
+    1000,
+  )
+  expect(waits.limit(true)).toBe(0)
+  waits.begin([ended('one')], 40_000)
+  expect(waits.limit(true)).toBe(2000)
+  expect([waits.get('t1'), waits.get('one')]).toEqual([undefined, 40_000])
 })

@@ -10,7 +10,12 @@ import { allShards } from '../../src/core/shards.ts'
 import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
 import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
-import { createCallTaker, createItems, createPrefetch } from '../../src/sidecar/intake/snapshot.ts'
+import {
+  createCallTaker,
+  createItems,
+  createPrefetch,
+  type Prefetch,
+} from '../../src/sidecar/intake/snapshot.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { ITEMS_SINCE } from '../../src/core/checkpoint.ts'
 import type { OwnerRecord } from '../../src/core/scope.ts'
@@ -31,6 +36,7 @@ function open(
   said: Partial<Service>,
   stream: ReadOptions['stream'] = null,
   owner: OwnerRecord | null = null,
+  prefetch: Partial<Prefetch> = {},
 ) {
   const clock = new VirtualClock()
   const log = keepingLog()
@@ -60,7 +66,7 @@ function open(
     tools: new Set(),
     stream,
     bus,
-    prefetch: { hinted: nothing, looked: nothing, take: nothing },
+    prefetch: { hinted: nothing, looked: nothing, take: nothing, drop: nothing, ...prefetch },
     expectations: createExpectations(clock, store.shards),
     ownership,
     calls: { take: async () => undefined, look: nothing },
@@ -77,7 +83,7 @@ function open(
     await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     return await readOn()
   }
-  return { clock, store, facts, intake, read, readOn }
+  return { clock, store, facts, intake, reader, read, readOn }
 }
 
 const sessionIs = (status: string, updated_at: number, required_actions: JsonObject[] = []) =>
@@ -404,4 +410,112 @@ it('a call that a read which was dropped has accepted is over when a later read 
   expect(gone).toHaveLength(2)
   look(null, now)
   expect(gone.at(-1)).toEqual([['four'], 'deleted'])
+})
+
+// A frame dropped the reading of the frame before, and its request stayed: 500 of them waited for a slow service.
+it('two requests ahead of their hints are under way at most, however many hints come', async () => {
+  const clock = new VirtualClock()
+  const replies: ((session: Session) => void)[] = []
+  const service: Partial<Service> = {
+    readSession: () => new Promise((resolve) => void replies.push(resolve)),
+    authorized: () => true,
+  }
+  const resources: Partial<Store['resources']> = { glance: async () => new Map() }
+  const prefetch = createPrefetch({
+    clock,
+    log: keepingLog(),
+    service: service as Service,
+    store: { resources: resources as Store['resources'], shards: allShards() },
+    ownership: { filter: { active: false }, isOurs: () => true },
+    calls: { take: async () => undefined },
+    hint: async () => undefined,
+  })
+  prefetch.looked(true)
+  const hinted = (sessionId: string): void => {
+    const hint: Hint = { sessionId, channel: 'stream', at: clock.now(), scope: 'session', delay: 0 }
+    prefetch.hinted([hint], [hint])
+  }
+  for (let frame = 0; frame < 20; frame++) hinted('s')
+  for (let frame = 0; frame < 20; frame++) {
+    hinted(`s${frame}`)
+    await clock.advance(400)
+  }
+  expect(replies).toHaveLength(2)
+  for (const reply of replies) reply(sessionIs('working', 2))
+  await clock.advance(2000)
+  hinted('s')
+  expect(replies).toHaveLength(3)
+})
+
+it('a call accepted ahead of its session is over, although the session has another call by then', async () => {
+  const bus = new Bus()
+  const gone: string[] = []
+  bus.subscribe({ actionsGone: (callIds) => void gone.push(...callIds) })
+  const clock = new VirtualClock()
+  const calls = createCallTaker({ tools: new Set(['lookup']), clock, bus, takeOn: async () => undefined })
+  const listing = (updatedAt: number, callId: string) =>
+    sessionIs('requires_action', updatedAt, [
+      { type: 'function_call', call_id: callId, name: 'lookup', arguments: {} },
+    ])
+  // This read fails behind that, as when the turns cannot be read.
+  await calls.take(listing(2, 'one'))
+  await clock.advance(1000)
+  const begunAt = clock.steady()
+  const session = listing(3, 'two')
+  await calls.take(session)
+  calls.look({ sessionId: 's', session, stored: [], begunAt })
+  expect(gone).toEqual(['one'])
+})
+
+/** What a claimed hint makes of a prefetch of its session. */
+async function usesPrefetch(change: {
+  elsewhere: boolean
+  listed: boolean
+}): Promise<('taken' | 'dropped' | 'read')[]> {
+  const used: ('taken' | 'dropped' | 'read')[] = []
+  const session = sessionIs('working', 2)
+  const readSession = async (): Promise<Session> => (used.push('read'), session)
+  const { intake, store, reader } = open({ readSession }, null, null, {
+    take() {
+      if (used.includes('dropped')) return undefined
+      used.push('taken')
+      return Promise.resolve(session)
+    },
+    drop: () => void used.push('dropped'),
+  })
+  await intake.hint([{ sessionId: 's', channel: 'stream', at: 1, scope: 'session', delay: 0 }])
+  const [entry] = await store.hints.claim(1)
+  if (entry === undefined) throw new Error('there is no hint')
+  await reader.read({ ...entry, elsewhere: change.elsewhere }, 's', change.listed ? session : undefined)
+  return used
+}
+
+// A webhook about a later change came to another replica, whose hint was acknowledged by what this one had read before.
+it.each([
+  { what: 'taken where this process alone stored hints', elsewhere: false, listed: false, used: ['taken'] },
+  { what: 'dropped where another process did', elsewhere: true, listed: false, used: ['dropped', 'read'] },
+  { what: 'dropped where the list shows the session', elsewhere: false, listed: true, used: ['dropped'] },
+])('a prefetch is $what', async ({ used, ...change }) => {
+  expect(await usesPrefetch(change)).toEqual(used)
+})
+
+it('the end of each turn waits for its own frame, although an earlier turn of the session waits already', async () => {
+  const turn = (id: string, over: boolean): Turn =>
+    readTurn({ id, status: over ? 'failed' : 'working', created_at: 1, completed_at: over ? 2 : null }, 's')
+  let turns = [turn('two', false), turn('one', true)]
+  const { clock, facts, read, readOn } = open(
+    { readSession: async () => sessionIs('working', 2), listTurns: async () => pageOf(...turns) },
+    { connected: () => true, heldFor: () => 0 },
+  )
+  expect(await read()).toEqual([])
+  await clock.advance(1999)
+  turns = [turn('two', true), turn('one', true)]
+  await clock.advance(1)
+  await readOn()
+  const ended = (): (string | null)[] =>
+    facts.flatMap(({ type, turnId }) => (type === 'turn.failed' ? [turnId] : []))
+  expect(ended()).not.toContain('two')
+  await clock.advance(2000)
+  await readOn()
+  expect(ended()).toContain('two')
 })

@@ -88,6 +88,8 @@ export class SharedStore {
   readonly #faces = new Set<Face>()
   /** No wake is heard, as behind a pooler: only the looks are left. */
   readonly #deaf: boolean
+  /** The processes that stored the hint of each session, by its key. */
+  readonly hinted = new Map<string, Set<Face>>()
   #epoch = 0
   /** Takeovers, for those who count. */
   takeovers = 0
@@ -722,12 +724,18 @@ export class Face {
     } finally {
       for (const { sessionId } of begun) this.#begin(placeOf(sessionId), -1)
     }
+    for (const { sessionId } of given.hints ?? []) this.#hinted(sessionId ?? '')
     this.#report(given, committed)
     if (this.#isUnknown) {
       this.#isUnknown = false
       this.#shared.parts.agenda.in(0, () => this.membership.missed(), this.life)
     }
     return committed
+  }
+
+  #hinted(key: string): void {
+    const { hinted } = this.#shared
+    hinted.set(key, (hinted.get(key) ?? new Set()).add(this))
   }
 
   #begin(shard: number, by: number): void {
@@ -787,7 +795,10 @@ export class Face {
     for (const hint of await this.#inner.hints.claim(ALL)) {
       const lease = this.#give(`hint ${hint.sessionId ?? ''}`, hint.sessionId, left)
       if (lease === null) continue
-      claimed.push({ ...hint, claim: { ...hint.claim, lease } })
+      const elsewhere = [...(this.#shared.hinted.get(hint.sessionId ?? '') ?? [])].some(
+        (face) => face !== this,
+      )
+      claimed.push({ ...hint, elsewhere, claim: { ...hint.claim, lease } })
       left--
     }
     return claimed
@@ -795,7 +806,9 @@ export class Face {
 
   async #returnHint(hint: ClaimedHint, run: () => Promise<void>): Promise<void> {
     await run()
-    this.#unclaim(`hint ${hint.sessionId ?? ''}`, hint.claim.lease)
+    const key = hint.sessionId ?? ''
+    if (this.#hintNow.get(key) === undefined) this.#shared.hinted.delete(key)
+    this.#unclaim(`hint ${key}`, hint.claim.lease)
   }
 
   /** A hint that another process stored since the claim waits for nothing. */

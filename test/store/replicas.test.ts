@@ -665,3 +665,24 @@ describe('wakes', () => {
     })
   })
 })
+
+it('a claimed hint shows whether another process stored one, too', async () => {
+  const url = await createDatabase()
+  const [one, other] = await several(url, 2)
+  if (one === undefined || other === undefined) throw new Error('there are not two processes')
+  const sessionId = SESSIONS.find((id) => one.owned.has(shardOf(id))) ?? ''
+  const hint: Hint = { sessionId, channel: 'webhook', at: 1, scope: 'session', delay: 0 }
+  const seen: boolean[] = []
+  for (const writers of [[one], [other], [one, other], [other, one], [one]]) {
+    for (const { store } of writers) await store.log.commit({ hints: [hint] })
+    const [claimed] = await one.store.hints.claim(1)
+    if (claimed === undefined) throw new Error('there is no hint')
+    seen.push(claimed.elsewhere)
+    const { claim } = claimed
+    await one.store.log.commit({
+      readings: [readingOf(sessionId, { hint: { claim, lookAfter: null, scope: 'session' } })],
+    })
+    await one.store.hints.release(claimed)
+  }
+  expect(seen).toEqual([false, true, true, true, false])
+})

@@ -46,6 +46,39 @@ describe('a function call', () => {
     expect(world.runs).toMatchObject([{ attempt: 1, uncertain: false }])
   })
 
+  it('that was stored slowly, while the service was unreachable, has not run in a process that crashed', async () => {
+    const world = toolWorld({ spec: { afterCrash: 'fail' } })
+    world.service.waiting.add('call_1')
+    world.beforeAdd = async () => {
+      await world.clock.advance(6000)
+      world.service.unreachable = new ServiceError({ code: 'unreachable', status: 0, message: 'no network' })
+    }
+    await world.takeOn(world.callAs('call_1'))
+    await world.clock.settle()
+    world.service.unreachable = null
+    await world.clock.advance(60_000)
+    expect(world.runs).toMatchObject([{ callId: 'call_1', uncertain: false }])
+  })
+
+  it('that is found to be over while it is being stored does not run', async () => {
+    const world = toolWorld({ spec: { concurrency: 1 } })
+    const { promise: over, resolve: end } = Promise.withResolvers<{ kind: 'output'; output: string }>()
+    world.run = async () => over
+    await world.takeOn(world.callAs('call_1'))
+    const { promise: slow, resolve: goOn } = Promise.withResolvers<void>()
+    world.beforeAdd = () => slow
+    // The tool has no free slot, so the call is stored as received.
+    const taken = world.takeOn(world.callAs('call_2'))
+    await world.clock.settle()
+    world.host.actionsGone(['call_2'], 'resolved')
+    await world.clock.settle()
+    goOn()
+    await taken
+    end({ kind: 'output', output: '1' })
+    await world.clock.advance(4000)
+    expect(world.runs.map(({ callId }) => callId)).toEqual(['call_1'])
+  })
+
   it('of one session runs beside the others', async () => {
     const world = toolWorld()
     world.run = never

@@ -262,7 +262,14 @@ function problemOf(error: unknown): object {
 /** How much the clocks of the service's machines may differ, milliseconds. */
 const CLOCKS_DIFFER = 60_000
 /** The entry for reads of the first look, which no hint caused. */
-const FIRST: ReadEntry = { sessionId: null, claim: null, scope: 'turns', seen: {}, failures: 0 }
+const FIRST: ReadEntry = {
+  sessionId: null,
+  claim: null,
+  elsewhere: false,
+  scope: 'turns',
+  seen: {},
+  failures: 0,
+}
 
 export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   service: Service
@@ -314,9 +321,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     // The session was found to be foreign after its hint was claimed, and the hint is removed.
     if (noted !== null && isOthers(noted)) return true
     const before = await store.resources.known(sessionId)
-    const first =
-      atHand(entry, before, listed, latestThere()) ??
-      (await (options.prefetch.take(sessionId) ?? readAlive(sessionId)))
+    const held = atHand(entry, before, listed, latestThere())
+    // A prefetch may have begun before another process stored its hint. One that is not used now is too old for the next read.
+    if (held !== undefined || entry.elsewhere) options.prefetch.drop(sessionId)
+    const first = held ?? (await (options.prefetch.take(sessionId) ?? readAlive(sessionId)))
     if (first === null) return await writeGone(entry, sessionId)
     const adoptedAt = before === null || before.deleted ? (noted?.adoptedAt ?? null) : null
     if (isOlder(first, before, latestThere())) return await writeNothing(entry, before)

@@ -232,14 +232,20 @@ export class FrameWaits {
   }
 
   begin(turns: readonly KnownTurn[], steady: number): void {
+    if (this.#waiting.size >= WAITING_KEPT) this.#forget(steady - LAG - FRAME_WAIT)
     for (const { turn, finalFor } of turns) {
-      if (this.#waiting.has(turn.id)) continue
-      this.#waiting.set(turn.id, { at: steady - (finalFor ?? 0), heldFor: this.#heldFor() })
+      if (finalFor === null || this.#waiting.has(turn.id)) continue
+      this.#waiting.set(turn.id, { at: steady - finalFor, heldFor: this.#heldFor() })
     }
   }
 
   end(turns: readonly KnownTurn[]): void {
     for (const { turn } of turns) this.#waiting.delete(turn.id)
+  }
+
+  /** A session is deleted while its turn waits: nothing ends that wait. */
+  #forget(before: number): void {
+    for (const [turnId, { at }] of this.#waiting) if (at < before) this.#waiting.delete(turnId)
   }
 }
 

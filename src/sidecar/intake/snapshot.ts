@@ -28,7 +28,7 @@ const TURN_PAGES = 100
  * session, that data is left out.
  */
 export const PATIENCE = 3
-/** Concurrent prefetches; with more to read, the list may be cheaper. */
+/** Concurrent prefetches, dropped ones included; with more to read, the list may be cheaper. */
 const AT_ONCE = 2
 /** A prefetch that is not taken within this time is dropped, milliseconds. */
 const FRESH = 1000
@@ -39,6 +39,12 @@ const REREAD = 3
 
 /** Sessions whose calls were accepted before their actions were stored. */
 const ACCEPTED = 1000
+
+/** The latest read that listed a call: `at`: when it was accepted, steady milliseconds. */
+interface Sighting {
+  updatedAt: number
+  at: number
+}
 
 /** A read that has ended. */
 interface EndedRead {
@@ -70,9 +76,7 @@ export function createCallTaker(options: {
   takeOn: (calls: readonly Call[], session: Session) => Promise<void>
 }): CallTaker {
   const { tools, clock, bus } = options
-  const accepted = new BoundedMap<string, { callIds: readonly string[]; updatedAt: number; at: number }>(
-    ACCEPTED,
-  )
+  const accepted = new BoundedMap<string, Map<string, Sighting>>(ACCEPTED)
 
   return {
     async take(session) {
@@ -80,27 +84,29 @@ export function createCallTaker(options: {
       if (calls.length === 0) return
       // A tool may run before the session of its call is stored: this report gives it the session.
       bus.report((to) => to.sessionRead?.(session))
-      const { id } = session
-      const found = accepted.get(id)
-      const callIds = new Set([...(found?.callIds ?? []), ...calls.map(({ callId }) => callId)])
-      const updatedAt = Math.max(session.updatedAt, found?.updatedAt ?? -Infinity)
-      accepted.set(id, { callIds: [...callIds], updatedAt, at: clock.steady() })
+      const found = accepted.get(session.id) ?? new Map<string, Sighting>()
+      for (const { callId } of calls) {
+        const updatedAt = Math.max(session.updatedAt, found.get(callId)?.updatedAt ?? -Infinity)
+        found.set(callId, { updatedAt, at: clock.steady() })
+      }
+      accepted.set(session.id, found)
       await options.takeOn(calls, session)
     },
     look({ sessionId, session, stored, begunAt }) {
       const found = accepted.get(sessionId)
       if (found === undefined) return
-      const known = new Set(stored.map(({ callId }) => callId))
+      for (const { callId } of stored) found.delete(callId)
       const open = new Set(session?.actions.map(({ callId }) => callId))
-      const unstored = found.callIds.filter((callId) => !known.has(callId))
       // A read that began before, or a page of the list from before, lacks the action because it is older.
-      const isLater = session === null || (begunAt >= found.at && session.updatedAt > found.updatedAt)
-      const over = isLater ? unstored.filter((callId) => !open.has(callId)) : []
+      const over = [...found].flatMap(([callId, { updatedAt, at }]) =>
+        !open.has(callId) && (session === null || (begunAt >= at && session.updatedAt > updatedAt))
+          ? [callId]
+          : [],
+      )
       if (over.length > 0)
         bus.report((to) => to.actionsGone?.(over, session === null ? 'deleted' : 'resolved'))
-      const callIds = unstored.filter((callId) => !over.includes(callId))
-      if (callIds.length === 0) accepted.delete(sessionId)
-      else accepted.set(sessionId, { ...found, callIds })
+      for (const callId of over) found.delete(callId)
+      if (found.size === 0) accepted.delete(sessionId)
     },
   }
 }
@@ -393,6 +399,8 @@ export interface Prefetch extends Required<Pick<Subscriber, 'hinted' | 'looked'>
    * The read of a session, under way or complete; each is returned once. It resolves to null when the session is gone.
    */
   take(sessionId: string): Promise<Session | null> | undefined
+  /** The session is read in another way, or its read must begin later. */
+  drop(sessionId: string): void
 }
 
 interface ReadingAhead {
@@ -415,6 +423,8 @@ export function createPrefetch(options: {
   const readings = new Map<string, ReadingAhead>()
   /** Before the first look is complete, dirty sessions are not read, and so not prefetched. */
   let looked = false
+  /** Requests. One whose reading was dropped still takes a slot and rate budget until it is answered. */
+  let underWay = 0
 
   const isOld = ({ begunAt }: ReadingAhead): boolean => clock.steady() - begunAt > FRESH
 
@@ -438,12 +448,14 @@ export function createPrefetch(options: {
 
   const begin = (sessionId: string): void => {
     for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
-    if (readings.size >= AT_ONCE || !looked || !service.authorized()) return
+    if (Math.max(readings.size, underWay) >= AT_ONCE || !looked || !service.authorized()) return
     // Another replica owns the session, and reads it.
     if (!store.shards.owns(sessionId)) return
     const reading = { session: readSession(service, sessionId), begunAt: clock.steady(), taken: false }
     readings.set(sessionId, reading)
+    underWay++
     reading.session
+      .finally(() => underWay--)
       .then(async (session) => {
         const isDropped = !reading.taken && readings.get(sessionId) !== reading
         if (session !== null) return isDropped ? undefined : await takeOn(session)
@@ -471,6 +483,7 @@ export function createPrefetch(options: {
       reading.taken = true
       return reading.session
     },
+    drop: (sessionId) => void readings.delete(sessionId),
   }
 }
 

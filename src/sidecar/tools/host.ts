@@ -83,6 +83,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   /** Calls that this process accepted itself, with their sessions; any other may have been interrupted by a crash. */
   const ours = new Map<string, string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
+  /** Calls that are being stored. */
+  const adding = new Set<string>()
   /** By the object of the call that is being stored. */
   const reserved = new Map<Call, Reserved>()
   /** How many times in a row the progress of a call failed. */
@@ -255,7 +257,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     }
     const run = async (by: ToolPorts): Promise<Progress> => {
       if (!pollLoop.running || abort.signal.aborted) return await withdraw(by, running)
-      if (!isFresh(running) && !(await isWanted(by, running, false))) return SUPERSEDED
+      try {
+        if (!isFresh(running) && !(await isWanted(by, running, false))) return SUPERSEDED
+      } catch (error) {
+        // The session could not be read: the tool has not run, and no crash interrupted it.
+        await withdraw(by, running)
+        throw error
+      }
       return await runBegun(by, tool, { call: running, session: summaryOf(session) }, abort.signal)
     }
     reserved.set(running, {
@@ -292,7 +300,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 
   const settleGone = async (callId: string): Promise<void> => {
     const why = gone.get(callId)
-    if (why === undefined) return
+    if (why === undefined || adding.has(callId)) return
     try {
       const call = await store.calls.get(callId)
       if (call !== null && call.endedAt === null) await closeOver(ports, call, why)
@@ -341,10 +349,15 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       const calls = found.filter(({ callId }, index) => known[index] === null && !active.has(callId))
       if (calls.length === 0) return
       const written = calls.map((call) => reserve(call, session))
+      for (const { callId } of calls) adding.add(callId)
       try {
         await ports.add(written)
       } finally {
         for (const call of written) reserved.get(call)?.leave()
+        for (const { callId } of calls) {
+          adding.delete(callId)
+          if (!active.has(callId)) void settleGone(callId)
+        }
       }
     },
     actionsGone(callIds, why) {

@@ -15,6 +15,8 @@ import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import { placeOf, type Membership } from '../membership.ts'
 
+/** The generations of a process: no other gives one of these. */
+const GENERATIONS = 2 ** 32
 /** The lock of transactions that write hints. No other program uses this number. */
 const LOCK = 7_305_262_419
 
@@ -35,14 +37,15 @@ export class Hints {
   /** `generation` and `other_generation` of each claimed key at its claim. */
   readonly #before = new Map<string, readonly [number, number]>()
   readonly #membership: Membership
+  readonly #process: number
   #generation: number
 
   /** `process`: a number that no other process has. */
   constructor(membership: Membership, process: number) {
     this.#membership = membership
     this.#claims = new Claims((shard) => membership.mayClaim(shard))
-    // No process gives a generation that another one gives.
-    this.#generation = process * 2 ** 32
+    this.#process = process
+    this.#generation = process * GENERATIONS
   }
 
   /** The number of claims of a shard. */
@@ -106,6 +109,7 @@ export class Hints {
       return {
         sessionId: row.session_id === SWEEP ? null : row.session_id,
         claim: { lease: this.#membership.leaseOf(placeOf(row.session_id)), generation: row.generation },
+        elsewhere: Math.floor(row.generation / GENERATIONS) !== this.#process || row.other_generation !== 0,
         scope: scopeOf(row.scope),
         seen: seenOf(row),
         failures: row.failures,

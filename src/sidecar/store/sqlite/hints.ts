@@ -141,6 +141,7 @@ export class Hints {
       dirty.push({
         sessionId: row.session_id === SWEEP ? null : row.session_id,
         claim: { lease: this.#ownership.lease, generation: row.generation },
+        elsewhere: false,
         scope: scopeOf(row.scope),
         seen: seenOf(row),
         failures: row.failures,
