@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
 import type { DeliveryRecord } from '../../src/core/delivery.ts'
 import { openBacklog } from './backlog.ts'
+import { adminOf, openProcess } from './process.ts'
+import { until } from '../support/until.ts'
 
 const positionsOf = (rows: readonly DeliveryRecord[]): number[] => rows.map(({ pos }) => pos)
 const downFrom = (first: number, step = 1): number[] =>
@@ -60,4 +62,42 @@ it('an old backlog is found behind newer facts that are delivered', async () => 
   expect(positionsOf(pending.rows)).toEqual(downFrom(12_000))
   expect((await store.read.deliveries({ limit: 20, status: 'pending', handler: 'other' })).rows).toEqual([])
   await store.close()
+})
+
+// 200 attempts were cut amid a million pending deliveries: no process could take the shards, for ever.
+it('attempts that a crash cut amid a long backlog are recovered without a look at the backlog', async () => {
+  const { url, store, factsRead } = await openBacklog(
+    20_000,
+    100,
+    'INSERT INTO sidecar.begun SELECT n, 1, 1, 0 FROM generate_series(1, 20) AS n',
+  )
+  await store.close()
+  const read = await factsRead(1, async () => {
+    const { store: next } = await openProcess(url)
+    await next.shards.join()
+    await until('the shards', () => next.shards.owns('ses_1'))
+    await next.close()
+  })
+  expect(read).toBeLessThan(1000)
+  const { rows } = await (
+    await adminOf(url)
+  ).query('SELECT count(*)::int AS cut FROM sidecar.delivery_rows WHERE cut = 1')
+  expect(rows).toEqual([{ cut: 20 }])
+})
+
+it('the oldest of many deliveries without an order is found by their lanes alone', async () => {
+  const { store, factsRead } = await openBacklog(
+    20_000,
+    20_000,
+    `UPDATE sidecar.lanes l SET key = f.id FROM sidecar.facts f WHERE f.pos = l.fresh;
+     INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log)
+       SELECT f.pos, 1, l.id, 0, 0, '' FROM sidecar.facts f JOIN sidecar.lanes l ON l.key = f.id;
+     UPDATE sidecar.facts SET wanted = 0, at = pos`,
+  )
+  const read = await factsRead(20_000, async () => {
+    expect((await store.read.counts()).deliveries['app']).toMatchObject({ pending: 20_000, oldestPending: 1 })
+    await store.close()
+  })
+  // One look for each lane, by its key.
+  expect(read).toBeLessThan(21_000)
 })

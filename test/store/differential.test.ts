@@ -64,8 +64,8 @@ class Side {
 
 type Step = [name: string, run: (side: Side) => Promise<unknown>]
 
-/** What differs between engines, and is no part of the port's promise: numbers of rows, leases and generations. */
-const OWN = new Set(['pos', 'lease', 'generation', 'bytes', 'next', 'number'])
+/** What differs between engines: numbers of rows, leases, generations, and which process stored a hint. */
+const OWN = new Set(['pos', 'lease', 'generation', 'bytes', 'next', 'number', 'elsewhere'])
 
 /** A result as it is compared: without the engine's own numbers, whose order is that of the facts. */
 function plain(value: unknown): unknown {

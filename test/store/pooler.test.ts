@@ -13,7 +13,7 @@ import { folderWith } from '../config/folder.ts'
 import { frameFact } from '../support/fact.ts'
 import { freePort } from '../support/listen.ts'
 import { keepingLog } from '../support/ports.ts'
-import { createDatabase } from '../support/postgres.ts'
+import { administer, createDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
 
@@ -110,4 +110,15 @@ describe.skipIf(!installed).each([
     const checked = await cli(['check', '-c', path.join(folder, 'sidecar.yaml')])
     expect(checked.out).toMatch(/✓ store .*the connection goes through a pooler/)
   })
+})
+
+test.skipIf(!installed)('a pooler is found although the database has the same limit of its own', async () => {
+  const direct = await createDatabase()
+  const { pathname } = new URL(direct)
+  await administer(direct, `ALTER DATABASE ${pathname.slice(1)} SET statement_timeout = '10s'`)
+  const limits = 'statement_timeout,lock_timeout,idle_in_transaction_session_timeout'
+  const url = await pool(direct, [`ignore_startup_parameters = ${limits}`])
+  const database = await openDatabase({ url }, () => undefined)
+  onTestFinished(() => database.close())
+  expect(database.pooled).toBe(true)
 })

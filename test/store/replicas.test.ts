@@ -14,6 +14,8 @@ import { frameFact } from '../support/fact.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
+import { FULL } from '../support/full.ts'
+import { inspectDatabase } from '../../src/sidecar/store/postgres/inspect.ts'
 import { everything } from './database.ts'
 import { adminOf, openProcess } from './process.ts'
 import type { Appearance } from '../../src/sidecar/store/postgres/store.ts'
@@ -685,4 +687,82 @@ it('a claimed hint shows whether another process stored one, too', async () => {
     await one.store.hints.release(claimed)
   }
   expect(seen).toEqual([false, true, true, true, false])
+})
+
+it('attempts under way of a handler that a newer process has as ordered end in the lanes of their sessions', async () => {
+  const url = await createDatabase()
+  const { store } = await openProcess(url)
+  await store.shards.join()
+  await store.settings.registerHandlers([everything('app', { ordered: false })])
+  const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)], cursor: '2' })
+  const { store: newer } = await openProcess(url)
+  await newer.settings.registerHandlers([everything('app')])
+  await store.log.commit({
+    acks: () =>
+      lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'delivered'))),
+  })
+  expect((await newer.read.counts()).deliveries['app']).toMatchObject({ pending: 0 })
+  expect((await inspectDatabase({ url })).problems).toEqual([])
+})
+
+it('a column that a newer process adds changes nothing for an older one', async () => {
+  const url = await createDatabase()
+  const [one] = await several(url, 1)
+  if (one === undefined) throw new Error('there is no process')
+  const { store } = one
+  await store.log.commit({ readings: [readingOf('ses_1', {})] })
+  const admin = await adminOf(url)
+  await admin.query('ALTER TABLE sidecar.sessions ADD COLUMN later text')
+  await admin.query('ALTER TABLE sidecar.turns ADD COLUMN later text')
+  const { stale } = await store.log.commit({ readings: [readingOf('ses_2', {})] })
+  expect(stale).toEqual([])
+  expect(await store.resources.known('ses_1')).toBe(null)
+})
+
+it('a read fetches about as many bodies as it returns', async () => {
+  const url = await createDatabase()
+  const wire = await Wire.to(url)
+  const { store } = await openProcess(wire.url)
+  await store.shards.join()
+  await store.settings.registerHandlers([everything('app')])
+  const MIB = 1024 * 1024
+  const body = JSON.stringify({ x: 'y'.repeat(MIB) })
+  for (let seq = 1; seq <= 16; seq++) {
+    const committed = await store.log.commit({
+      facts: [frameFact(seq, 'ses_1', { body })],
+      cursor: String(seq),
+    })
+    for (const { claimed, lane } of committed.lanes) if (claimed) await store.lanes.release(lane)
+  }
+  const [lane] = await store.lanes.claim({ handler: 'app', lanes: 1 })
+  if (lane === undefined) throw new Error('there is no lane')
+  let bytes = 0
+  wire.onAnswer = ({ length }) => {
+    bytes += length
+    return 'pass'
+  }
+  expect(await store.lanes.read(lane, 0, 64, MIB)).toHaveLength(1)
+  expect(bytes).toBeLessThan(5 * MIB)
+  bytes = 0
+  const seen: (string | null)[] = []
+  for (let after = 0, more = true; more;) {
+    const page = await store.read.frames({ after })
+    seen.push(...page.frames.map(({ seq }) => seq))
+    ;({ next: after, more } = page)
+  }
+  expect(seen).toEqual(Array.from({ length: 16 }, (_, index) => String(index + 1)))
+  expect(bytes).toBeLessThan(17 * MIB)
+})
+
+it.runIf(FULL)('a write that waits too long for a lock is refused, and the lock can be found', async () => {
+  const url = await createDatabase()
+  const [one] = await several(url, 1)
+  if (one === undefined) throw new Error('there is no process')
+  const admin = await adminOf(url)
+  await admin.query('BEGIN')
+  await admin.query('LOCK TABLE sidecar.hints IN SHARE MODE')
+  const hint: Hint = { sessionId: 'ses_1', channel: 'webhook', at: 1, scope: 'session', delay: 0 }
+  await expect(one.store.log.commit({ hints: [hint] })).rejects.toMatchObject({ kind: 'busy' })
+  await admin.query('ROLLBACK')
+  await one.store.log.commit({ hints: [hint] })
 })

@@ -108,6 +108,8 @@ interface MembershipParts {
   onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
   /** Called once, when the process is fenced. */
   onLost?: ((error: StoreError) => void) | undefined
+  /** Leases could not be read or taken. It is tried again. */
+  onFailed?: ((error: unknown) => void) | undefined
 }
 
 /**
@@ -302,8 +304,8 @@ export class Membership {
       this.#again = false
       try {
         await this.#balance()
-      } catch {
-        // The next look finds the same.
+      } catch (error) {
+        this.#parts.onFailed?.(error)
       }
     } while (this.#again)
     this.#looking = null

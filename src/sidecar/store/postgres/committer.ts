@@ -31,6 +31,8 @@ interface Write extends Manner {
   /** Whether no other process may write at the same time. */
   alone: boolean
   patience: number
+  /** It has waited for a lock as long as a statement may. */
+  obstructed: boolean
   committed(result: unknown): void
   failed(error: unknown): void
 }
@@ -52,6 +54,8 @@ export interface Part {
 
 /** Milliseconds between two checks whether a commit succeeded. */
 const ASKED = 200
+/** For so long a stop waits for the answer to that, milliseconds. */
+const LAST_ASKED = 5000
 
 /**
  * Group commit: writes that arrive while a transaction is under way share the next one, in the order of their arrival. Each
@@ -70,6 +74,8 @@ export class Committer {
    */
   #due: 'none' | 'urgent' | 'all' = 'none'
   #working: Promise<void> | null = null
+  /** Steady milliseconds: since when the process stops. */
+  #finishing: number | null = null
   /**
    * The answers to a statement and to COMMIT were lost. The write has failed for its caller, and yet its facts and
    * their deliveries may be stored. Once a later transaction is committed, the fence refuses this one: only then it is
@@ -105,6 +111,7 @@ export class Committer {
         alone,
         hints,
         patience,
+        obstructed: false,
         ...(of === undefined ? {} : { of }),
         committed(result) {
           effect(result as T)
@@ -122,6 +129,7 @@ export class Committer {
 
   /** Resolves when nothing waits and nothing is under way. */
   async finish(): Promise<void> {
+    this.#finishing ??= this.#clock.steady()
     this.#start('all')
     await this.#working
   }
@@ -149,10 +157,8 @@ export class Committer {
       try {
         await this.#transact(writes)
       } catch (error) {
-        if (isInTheWay(error)) {
-          this.#queue = [...writes, ...this.#queue]
-          this.#due = 'all'
-        } else if (writes.length === 1 || error instanceof StoreError) {
+        if (isInTheWay(error)) this.#repeat(writes, error)
+        else if (writes.length === 1 || error instanceof StoreError) {
           for (const write of writes) write.failed(error)
         } else {
           // One bad write must not fail the others: each gets a transaction of its own.
@@ -175,6 +181,20 @@ export class Committer {
     if (due === 'none') return []
     this.#queue = due === 'all' ? [] : queue.filter(isPatientAck)
     return this.#queue.length === 0 ? queue : queue.filter((write) => !isPatientAck(write))
+  }
+
+  /**
+   * A process that was frozen in a transaction loses its locks meanwhile. A program that holds a lock twice as long may
+   * keep it for hours: those who wait for these writes must know that the store refuses them.
+   */
+  #repeat(writes: readonly Write[], error: unknown): void {
+    const again = isDeadlock(error) ? writes : writes.filter(({ obstructed }) => !obstructed)
+    for (const write of writes) {
+      if (!again.includes(write)) write.failed(error)
+      else write.obstructed = !isDeadlock(error)
+    }
+    this.#queue = [...again, ...this.#queue]
+    this.#due = 'all'
   }
 
   async #alone(write: Write): Promise<void> {
@@ -242,16 +262,19 @@ export class Committer {
     }
   }
 
-  /** The answer to a COMMIT was lost. The server is asked until it answers, or until this process is fenced. */
+  /**
+   * The answer to a COMMIT was lost. The server is asked until it answers, or until this process is fenced or stops.
+   */
   async #isCommitted(number: number): Promise<boolean> {
     for (;;) {
       const { lost } = this.#ownership.membership
       if (lost !== null) throw lost
       try {
         return await this.#ownership.isCommitted(number)
-      } catch {
+      } catch (error) {
         // This error does not show that the transaction was rolled back. If it was committed and handed a shard over,
         // this process would still work on the shard.
+        if (this.#finishing !== null && this.#clock.steady() - this.#finishing >= LAST_ASKED) throw error
       }
       await new Promise<void>((resolve) => void this.#clock.after(ASKED, resolve))
     }
@@ -276,9 +299,13 @@ function isPatientAck(write: Write): boolean {
   return isOfAcks(write) && write.patience > 0
 }
 
-/** Another process holds a lock for too long, or two wait for each other (a deadlock): this transaction is repeated. */
+/** Another program holds a lock for too long, or two processes wait for each other (a deadlock). */
 function isInTheWay(error: unknown): boolean {
-  return error instanceof StoreError && /^(40P01|55P03)$/.test(codeOf(error.cause))
+  return error instanceof StoreError && (codeOf(error.cause) === '55P03' || isDeadlock(error))
+}
+
+function isDeadlock(error: unknown): boolean {
+  return error instanceof StoreError && codeOf(error.cause) === '40P01'
 }
 
 /**

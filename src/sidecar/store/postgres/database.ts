@@ -135,7 +135,9 @@ export async function openDatabase(
     lock_timeout: TIMES.lock,
     idle_in_transaction_session_timeout: TIMES.idleInTransaction,
   }
-  const pooled = await isPooled(new pg.Client({ ...config, ...limits }), longest)
+  // The database may have a limit of its own, such as 10 s: this one can only be ours.
+  const odd = longest - 27
+  const pooled = await isPooled(new pg.Client({ ...config, ...limits, statement_timeout: odd }), odd)
   if (!pooled) Object.assign(config, limits)
   const readers = new pg.Pool({
     ...config,

@@ -7,6 +7,7 @@ import { attemptText, STATUS } from '../attempt.ts'
 import { TYPES_REMEMBERED, type Registered } from '../sqlite/lanes.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
+import { boundBodies, OCTETS } from './bodies.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import { EXTEND, type ExtendedLane, type SessionLanes } from './log.ts'
@@ -32,8 +33,9 @@ interface Addition<F extends Fact> {
 
 /** What the acks of one transaction change in a lane. */
 interface Progress {
-  /** Deliveries that are delivered or dead now. */
-  ended: number
+  handler: number
+  /** The positions of deliveries that are delivered or dead now. */
+  ended: number[]
   /** The position after the last of its deliveries with an outcome. */
   reached: number
   dueAt: number | null
@@ -43,8 +45,8 @@ interface Progress {
  * The pending deliveries of a lane, those with a row and those without. It finds none if the leader has removed the
  * lane because it was empty: later deliveries of its session are in another lane.
  */
-const READ = `
-  SELECT * FROM (
+const READ = boundBodies(
+  `SELECT * FROM (
     (SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM sidecar.delivery_rows d JOIN sidecar.facts f ON f.pos = d.fact_pos
       WHERE d.lane = $1 AND d.status = 0 AND d.fact_pos > $2::bigint ORDER BY d.fact_pos LIMIT $3)
     UNION ALL
@@ -53,7 +55,9 @@ const READ = `
         AND f.pos > $2::bigint AND f.pos >= (SELECT fresh FROM sidecar.lanes WHERE id = $1)
         AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = $6) IS NULL
       ORDER BY f.pos LIMIT $3)
-  ) found ORDER BY pos LIMIT $3`
+  ) found ORDER BY pos LIMIT $3`,
+  '$7::bigint',
+)
 
 /** How many positions too low `fresh` of a lane may be. A read from there skips at most so many facts. */
 const BEHIND = 1000
@@ -312,6 +316,7 @@ export class Lanes {
       lane.key,
       bitOf(number),
       number,
+      maxBytes * OCTETS,
     ])
     const found: PendingDelivery[] = []
     let bytes = 0
@@ -412,8 +417,8 @@ export class Lanes {
     const recorded = row?.part === null ? null : new Set(row?.part.split(','))
     for (const { lane, handler, pos, result } of sorted) {
       let of = lanes.get(lane.id)
-      if (of === undefined) lanes.set(lane.id, (of = { ended: 0, reached: 0, dueAt: null }))
-      if (result !== 'retry' && (recorded === null || recorded.has(`${pos} ${handler}`))) of.ended++
+      if (of === undefined) lanes.set(lane.id, (of = { handler, ended: [], reached: 0, dueAt: null }))
+      if (result !== 'retry' && (recorded === null || recorded.has(`${pos} ${handler}`))) of.ended.push(pos)
       of.reached = Math.max(of.reached, pos + 1)
     }
   }
@@ -426,16 +431,39 @@ export class Lanes {
         `SELECT FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY handler, key FOR UPDATE`,
         [ids],
       )
-    await queries.change(
+    const shrunk = await queries.rows<{ id: number }>(
       `UPDATE sidecar.lanes l SET pending = l.pending - g.ended, due_at = coalesce(g.due_at, l.due_at),
          fresh = CASE WHEN g.reached - l.fresh < ${BEHIND} THEN l.fresh ELSE coalesce(sidecar.first_fresh(l, g.reached), g.reached) END
-       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS g(id, ended, reached, due_at) WHERE l.id = g.id`,
+       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS g(id, ended, reached, due_at) WHERE l.id = g.id
+       RETURNING l.id`,
       [
         ids,
-        lanes.map(([, { ended }]) => ended),
+        lanes.map(([, { ended }]) => ended.length),
         lanes.map(([, { reached }]) => reached),
         lanes.map(([, { dueAt }]) => dueAt),
       ],
+    )
+    if (shrunk.length === lanes.length) return
+    const known = new Set(shrunk.map(({ id }) => id))
+    await this.#shrinkOthers(
+      queries,
+      lanes.flatMap(([id, progress]) => (known.has(id) ? [] : [progress])),
+    )
+  }
+
+  /**
+   * A newer replica has the handler as ordered: it moved pending deliveries, whose attempts this process had under way, into
+   * the lanes of their sessions.
+   */
+  async #shrinkOthers(queries: Queries, moved: readonly Progress[]): Promise<void> {
+    const ended = moved.flatMap((progress) => progress.ended.map((pos) => ({ pos, ...progress })))
+    if (ended.length === 0) return
+    await queries.change(
+      `UPDATE sidecar.lanes l SET pending = l.pending - g.ended
+       FROM (SELECT d.lane, count(*) AS ended FROM unnest($1::bigint[], $2::int[]) AS e(pos, handler)
+         JOIN sidecar.delivery_rows d ON d.fact_pos = e.pos AND d.handler = e.handler GROUP BY d.lane) g
+       WHERE l.id = g.lane`,
+      [ended.map(({ pos }) => pos), ended.map(({ handler }) => handler)],
     )
   }
 }

@@ -95,6 +95,7 @@ interface OwnershipParts {
   claimed: (shard: number) => number
   onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
   onLost?: ((error: StoreError) => void) | undefined
+  onFailed?: ((error: unknown) => void) | undefined
 }
 
 /** The right to write: the rows of the processes and their leases, which end on the database's clock. */
@@ -108,8 +109,9 @@ export class Ownership implements LeaseTable {
 
   constructor(parts: OwnershipParts) {
     this.#parts = parts
-    const { id, time, claimed, onRenewal, onLost } = parts
-    this.membership = new Membership({ id, table: this, clock: time.lease, claimed, onRenewal, onLost })
+    const { id, time, claimed, onRenewal, onLost, onFailed } = parts
+    const { lease: clock } = time
+    this.membership = new Membership({ id, table: this, clock, claimed, onRenewal, onLost, onFailed })
   }
 
   /** The store's clock, milliseconds. */

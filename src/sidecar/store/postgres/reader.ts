@@ -11,9 +11,11 @@ import { createListing, list, mapListed, NOTHING } from '../sqlite/listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import { SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
 import { recordOf, type SessionRow } from '../sqlite/sessions.ts'
+import { boundBodies, OCTETS } from './bodies.ts'
 import { where } from './conditions.ts'
 import type { Queries } from './database.ts'
 import type { Lanes } from './lanes.ts'
+import { SESSION_COLUMNS } from './sessions.ts'
 import { isBefore } from '../../../core/seq.ts'
 
 const selectFrom = (
@@ -135,20 +137,20 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
         ['f.pos <= ?::bigint', last],
         ["coalesce(f.session_id, '') = ?", sessionId],
       ])
-      const rows = await queries.rows<FactRow>(
-        `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos LIMIT ${FRAMES}`,
-        values,
-      )
+      const select = `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos LIMIT ${FRAMES}`
+      const rows = await queries.rows<FactRow>(boundBodies(select, String(CHARACTERS * OCTETS)), values)
       const frames: StoredFact[] = []
       let characters = 0
+      let octets = 0
       for (const row of rows) {
+        octets += Buffer.byteLength(row.body)
         const fact = row.seq === null ? null : factOf(row)
         if (fact === null) continue
         frames.push(fact)
         characters += fact.body.length
         if (characters >= CHARACTERS) return { frames, next: row.pos, more: true }
       }
-      const more = rows.length === FRAMES
+      const more = rows.length === FRAMES || octets >= CHARACTERS * OCTETS
       return { frames, next: more ? (rows.at(-1)?.pos ?? after) : Math.max(after, last), more }
     },
   }
@@ -246,7 +248,7 @@ function createDeliveries(
 
 function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'session' | 'calls'> {
   const sessionById = (id: string): Promise<SessionRow | null> =>
-    first(queries, 'SELECT * FROM sidecar.sessions WHERE id = $1', [id])
+    first(queries, `SELECT ${SESSION_COLUMNS} FROM sidecar.sessions WHERE id = $1`, [id])
   return {
     async sessions({ after, limit, status, text: wanted }) {
       const last = after === undefined ? undefined : await sessionById(after)
@@ -269,7 +271,7 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
         ],
       ])
       const rows = await queries.rows<SessionRow>(
-        `SELECT * FROM sidecar.sessions ${text} ORDER BY first_seen DESC, id DESC LIMIT ${limit + 1}`,
+        `SELECT ${SESSION_COLUMNS} FROM sidecar.sessions ${text} ORDER BY first_seen DESC, id DESC LIMIT ${limit + 1}`,
         values,
       )
       return mapListed(list(rows, limit, sizeOfRaw), (row) => [recordOf(row)])
@@ -371,13 +373,16 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
 }
 
 /** Counts the contents of the store for metrics and status. */
+/** A handler without an order has a lane for each fact, and there may be a million of them. */
 async function count(queries: Queries): Promise<StoreCounts> {
   const handlers = await queries.rows<{ name: string; pending: number; dead: number; oldest: number | null }>(
     `SELECT h.name,
        (SELECT coalesce(sum(l.pending), 0)::bigint FROM sidecar.lanes l WHERE l.handler = h.number) AS pending,
        (SELECT count(*) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 2) AS dead,
-       (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(least(sidecar.first_fresh(l, ${Number.MAX_SAFE_INTEGER}),
-          (SELECT min(d.fact_pos) FROM sidecar.delivery_rows d WHERE d.lane = l.id AND d.status = 0)))
+       (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(
+          CASE WHEN (SELECT id FROM sidecar.facts WHERE pos = l.fresh) = l.key THEN l.fresh
+          ELSE least(sidecar.first_fresh(l, ${Number.MAX_SAFE_INTEGER}),
+            (SELECT min(d.fact_pos) FROM sidecar.delivery_rows d WHERE d.lane = l.id AND d.status = 0)) END)
           FROM sidecar.lanes l WHERE l.handler = h.number AND l.pending > 0)) AS oldest
      FROM sidecar.handlers h`,
   )

@@ -15,6 +15,15 @@ import {
 import { objectOf } from '../../../std/depth.ts'
 import type { Queries } from './database.ts'
 
+/**
+ * The columns have names, here and in every statement: with `*`, a column that a newer replica adds would change the result
+ * of a prepared statement, and the server refuses that.
+ */
+export const SESSION_COLUMNS =
+  'id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at'
+const TURN_COLUMNS =
+  'id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at'
+
 const PUT = `
   INSERT INTO sidecar.sessions AS s (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at, title)
   VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10)
@@ -58,7 +67,7 @@ export class Sessions {
   /** The newest settled turns, all unsettled ones, and `turnIds`. The session itself may not be known yet. */
   async turnsOf(queries: Queries, id: string, turnIds: readonly string[]): Promise<KnownTurn[]> {
     const rows = await queries.rows<TurnRow>(
-      `SELECT * FROM sidecar.turns WHERE (session_id = $1 AND settled = 0) OR id = ANY ($2::text[]) OR id IN
+      `SELECT ${TURN_COLUMNS} FROM sidecar.turns WHERE (session_id = $1 AND settled = 0) OR id = ANY ($2::text[]) OR id IN
          (SELECT id FROM sidecar.turns WHERE session_id = $1 AND settled = 1 ORDER BY created_at DESC NULLS LAST LIMIT ${SETTLED_KEPT})
        ORDER BY settled, CASE settled WHEN 0 THEN created_at END NULLS FIRST, created_at DESC NULLS LAST, id`,
       [id, turnIds],
@@ -76,7 +85,10 @@ export class Sessions {
   }
 
   async #row(queries: Queries, id: string): Promise<SessionRow | null> {
-    const [row] = await queries.rows<SessionRow>('SELECT * FROM sidecar.sessions WHERE id = $1', [id])
+    const [row] = await queries.rows<SessionRow>(
+      `SELECT ${SESSION_COLUMNS} FROM sidecar.sessions WHERE id = $1`,
+      [id],
+    )
     return row ?? null
   }
 
@@ -100,9 +112,10 @@ export class Sessions {
    * @returns false when it was not stored.
    */
   async write(queries: Queries, reading: Reading): Promise<boolean> {
-    const [row] = await queries.rows<SessionRow>('SELECT * FROM sidecar.sessions WHERE id = $1 FOR UPDATE', [
-      reading.sessionId,
-    ])
+    const [row] = await queries.rows<SessionRow>(
+      `SELECT ${SESSION_COLUMNS} FROM sidecar.sessions WHERE id = $1 FOR UPDATE`,
+      [reading.sessionId],
+    )
     if ((row?.revision ?? null) !== reading.revision) return false
     const { session, at } = reading
     if (session !== null) {

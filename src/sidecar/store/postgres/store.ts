@@ -4,6 +4,7 @@ import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
 import type { WakeTopic } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock, Log, Random } from '../../../std/ports.ts'
+import { messageOf } from '../../../std/errors.ts'
 import { createThrottledLog } from '../../../std/throttled-log.ts'
 import type { RenewalOutcome } from '../../../core/observer.ts'
 import { placeOf } from '../membership.ts'
@@ -136,6 +137,9 @@ function createStore(
     claimed: (shard) => hints.claimed(shard) + lanes.claimed(shard) + calls.claimed(shard),
     onRenewal,
     onLost,
+    onFailed: createThrottledLog<unknown>(clock, (times, error) =>
+      lines.warn({ times, error: messageOf(error) }, 'store: the leases could not be read or taken'),
+    ),
   })
   const { membership } = ownership
   const wakes = new Wakes({ database, clock: time.lease, log: lines, membership })
