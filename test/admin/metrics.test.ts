@@ -224,3 +224,21 @@ it('does not keep a process alive', async () => {
   })
   expect(stdout).toBe('true\ntrue\ntrue\n')
 })
+
+// For as long as the database was unreachable, one replica had `leader 1` and each its shards: no alert fired.
+it('a replica that cannot renew its leases shows that it owns nothing', async () => {
+  const { observer } = metering.metrics
+  const shown = () => Promise.all([metering.valueOf('leader'), metering.valueOf('shards_owned')])
+  observer.shards(32, true)
+  metering.advance(60_000)
+  expect(await shown()).toEqual([1, 32])
+  observer.leaseRenewed('renewed')
+  observer.leaseRenewed('failed')
+  metering.advance(14_000)
+  expect(await shown()).toEqual([1, 32])
+  metering.advance(2000)
+  observer.leaseRenewed('failed')
+  expect(await shown()).toEqual([0, 0])
+  observer.leaseRenewed('renewed')
+  expect(await shown()).toEqual([1, 32])
+})

@@ -1,4 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { StoreError } from '../../src/core/store-error.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { READERS, type Relay } from '../../src/sidecar/admin/relay/relay.ts'
 import { ProblemDocument } from '../../src/sidecar/admin/openapi.ts'
@@ -90,3 +91,22 @@ function faultsOf(document: unknown): unknown[] {
   const validate = new Ajv2020({ strict: false }).compile(ProblemDocument.schema)
   return validate(document) ? [] : (validate.errors ?? [])
 }
+
+test('a database that is unreachable is shown with its cause, and is no failure of the sidecar', async () => {
+  const unreachable = await startAdmin({
+    status() {
+      throw new StoreError('unreachable', new Error('connect ECONNREFUSED 127.0.0.1:5432'))
+    },
+  })
+  try {
+    const { status, text } = await unreachable.get('/api/status')
+    expect([status, JSON.parse(text)]).toEqual([
+      503,
+      expect.objectContaining({
+        detail: 'the database of the store cannot be reached (connect ECONNREFUSED 127.0.0.1:5432)',
+      }),
+    ])
+  } finally {
+    await unreachable.stop()
+  }
+})

@@ -18,7 +18,7 @@ import { some } from '../support/full.ts'
 import { freePort } from '../support/listen.ts'
 import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
-import { openDatabase, PostgresServer } from '../support/postgres.ts'
+import { administer, openDatabase, PostgresServer } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { start, type Ended } from './process.ts'
 
@@ -118,6 +118,15 @@ const linesOf = ({ err }: Ended): string[] =>
 const at = (user: string, database: string, { port } = server): string =>
   `postgres://${user}@127.0.0.1:${port}/${database}`
 
+/** The address for `app` of a store that another user owns. */
+async function givenStore(grants: string): Promise<string> {
+  const name = `given_${randomBytes(4).toString('hex')}`
+  await admin.query(`CREATE DATABASE ${name}`)
+  await (await openPostgresStore({ ...ports(), database: { url: server.url(name) } })).close()
+  if (grants !== '') await administer(server.url(name), grants)
+  return at('app', name)
+}
+
 const CASES: readonly [string, () => Given | Promise<Given>, string, string][] = [
   [
     'no server answers',
@@ -154,6 +163,23 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
     () => ({ url: at('app', 'foreign_one'), store: ', password_file: password' }),
     '',
     'GRANT CREATE ON DATABASE',
+  ],
+  [
+    'the user may only read the tables',
+    async () => ({
+      url: await givenStore(
+        'GRANT USAGE ON SCHEMA sidecar TO app; GRANT SELECT ON ALL TABLES IN SCHEMA sidecar TO app',
+      ),
+      store: ', password_file: password',
+    }),
+    '',
+    'GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA sidecar TO "app"',
+  ],
+  [
+    'the user has no right to the schema',
+    async () => ({ url: await givenStore(''), store: ', password_file: password' }),
+    '',
+    'as the owner of the schema: GRANT USAGE ON SCHEMA sidecar TO "app"',
   ],
   [
     'the server lets only encrypted connections in',

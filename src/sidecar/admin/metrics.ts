@@ -43,7 +43,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const meter = new Meter(registry)
   const read = createSnapshot(options)
-  const shards = shardMetrics(meter)
+  const shards = shardMetrics(meter, options.clock)
   const snapshot = async (): Promise<Snapshot | null> => (shards.leads() ? await read() : null)
   meter.gauges('build_info', 'The version that runs.', { version: [] }, async () => [
     [options.build.version, 1],

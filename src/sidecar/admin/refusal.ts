@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createThrottledLog } from '../../std/throttled-log.ts'
+import { StoreError } from '../../core/store-error.ts'
 import { codeOf } from '../../std/errors.ts'
 import type { Log } from '../../std/ports.ts'
 import { ActionRefused } from './actions.ts'
@@ -58,10 +59,12 @@ function isWrongToken({ code }: Problem, { headers, url }: IncomingMessage): boo
   return code === 'unauthorized' && (headers.authorization !== undefined || pathOf(url ?? '') === LOGIN)
 }
 
-/** A refusal of ours or of fastify is shown to the client, and no other error. */
+/** A refusal of ours, of the store or of fastify is shown to the client, and no other error. */
 function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ActionRefused) return new Problem(error.code, error.message)
+  // While the database was down, "status" of the runbook reported that the sidecar failed.
+  if (error instanceof StoreError) return new Problem('not_ready', error.message)
   if (!(error instanceof BodyRefused)) return FRAMEWORK[codeOf(error)] ?? INTERNAL
   if (error.statusCode === 503)
     return new Problem('not_ready', error.message, { headers: { 'retry-after': '1' } })

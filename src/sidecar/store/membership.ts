@@ -98,18 +98,21 @@ function fairShare(live: number): number {
   return Math.ceil(SHARDS / Math.max(1, live))
 }
 
-interface MembershipParts {
+export interface MembershipReports {
+  onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
+  /** Called once, when the process is fenced. */
+  onLost?: ((error: StoreError) => void) | undefined
+  /** Leases could not be read or taken. It is tried again. */
+  onFailed?: ((error: unknown) => void) | undefined
+}
+
+interface MembershipParts extends MembershipReports {
   /** The name of this process, which no other process ever has. */
   id: string
   table: LeaseTable
   clock: Clock
   /** The number of claims of a shard that are not released. */
   claimed: (shard: number) => number
-  onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
-  /** Called once, when the process is fenced. */
-  onLost?: ((error: StoreError) => void) | undefined
-  /** Leases could not be read or taken. It is tried again. */
-  onFailed?: ((error: unknown) => void) | undefined
 }
 
 /**

@@ -96,13 +96,17 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
             1,
             'name another database, or remove what is there: DROP SCHEMA sidecar CASCADE',
           )
-        await migrate(database, async (step) => {
-          await step.script(BEGIN)
-          await step.change('INSERT INTO sidecar.unfinished_copy VALUES ($1, $2)', [
-            JSON.stringify(origin),
-            JSON.stringify(START),
-          ])
-        })
+        try {
+          await migrate(database, async (step) => {
+            await step.script(BEGIN)
+            await step.change('INSERT INTO sidecar.unfinished_copy VALUES ($1, $2)', [
+              JSON.stringify(origin),
+              JSON.stringify(START),
+            ])
+          })
+        } catch (error) {
+          throw explainRefusal(error, url)
+        }
         return { origin, place: START }
       },
       async write(table, rows, { from, to }) {

@@ -2,7 +2,7 @@ import { OperatorError } from '../../../std/errors.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import { openDatabase, WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from './database.ts'
 import { knownVersion, versionOf } from './schema.ts'
-import { askServer, assertUsable, explainRefusal } from './server.ts'
+import { askServer, assertMayWrite, assertUsable, explainRefusal } from './server.ts'
 
 /** Problems of one kind that are listed; further ones are only counted. */
 const LISTED = 20
@@ -44,6 +44,7 @@ export interface DatabaseInspection extends Glance {
 export function glanceAtDatabase(address: DatabaseAddress): Promise<Glance> {
   return reading(address, async (database, url) => {
     await assertUsable(database, url)
+    await assertMayWrite(database, url)
     return await glance(database, url)
   })
 }

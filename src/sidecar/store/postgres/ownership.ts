@@ -1,10 +1,10 @@
-import type { RenewalOutcome } from '../../../core/observer.ts'
 import type { ReplicaRecord } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock } from '../../../std/ports.ts'
 import {
   LEADER,
   Membership,
+  type MembershipReports,
   type Granted,
   type LeaseTable,
   type Presence,
@@ -93,9 +93,7 @@ interface OwnershipParts {
   recover: (queries: Queries, shards: readonly number[]) => Promise<void>
   /** The number of claims of a shard that are not released. */
   claimed: (shard: number) => number
-  onRenewal?: ((outcome: RenewalOutcome) => void) | undefined
-  onLost?: ((error: StoreError) => void) | undefined
-  onFailed?: ((error: unknown) => void) | undefined
+  reports: MembershipReports
 }
 
 /** The right to write: the rows of the processes and their leases, which end on the database's clock. */
@@ -109,9 +107,8 @@ export class Ownership implements LeaseTable {
 
   constructor(parts: OwnershipParts) {
     this.#parts = parts
-    const { id, time, claimed, onRenewal, onLost, onFailed } = parts
-    const { lease: clock } = time
-    this.membership = new Membership({ id, table: this, clock, claimed, onRenewal, onLost, onFailed })
+    const { id, time, claimed, reports } = parts
+    this.membership = new Membership({ id, table: this, clock: time.lease, claimed, ...reports })
   }
 
   /** The store's clock, milliseconds. */

@@ -87,6 +87,35 @@ export function explainRefusal(error: unknown, address: string): unknown {
 
 const PASSWORD = 'set store.password_file, or PGPASSWORD'
 
+/** The rights of a user that writes rows, and never changes a table. */
+function grantRows(user: string): string {
+  return (
+    `as the owner of the schema: GRANT USAGE ON SCHEMA sidecar TO "${user}"; ` +
+    `GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA sidecar TO "${user}"; ` +
+    `GRANT USAGE ON ALL SEQUENCES IN SCHEMA sidecar TO "${user}"`
+  )
+}
+
+/**
+ * A user that may read the tables and not write them was found by `run`, and not by `check`.
+ * @throws {OperatorError} when the user may not write each table of the store.
+ */
+export async function assertMayWrite(queries: Queries, url: string): Promise<void> {
+  const rights = ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']
+  const [lacking] = await queries.rows<{ name: string }>(
+    `SELECT relname AS name FROM pg_class WHERE relnamespace = to_regnamespace('sidecar') AND NOT CASE relkind
+       WHEN 'S' THEN has_sequence_privilege(oid, 'USAGE')
+       WHEN 'r' THEN ${rights.map((right) => `has_table_privilege(oid, '${right}')`).join(' AND ')} ELSE true END LIMIT 1`,
+  )
+  if (lacking === undefined) return
+  const { place, user, database } = partsOf(url)
+  throw new OperatorError(
+    `store: the user ${user} may not write ${lacking.name} in the database ${database} at ${place}`,
+    1,
+    grantRows(user),
+  )
+}
+
 function unreachable(place: string, message: string): Refusal {
   return {
     reason: `no PostgreSQL answers at ${place} (${message})`,
@@ -125,7 +154,11 @@ function refusalByCode(
     case '42501':
       return {
         reason: `the user ${user} lacks permissions in the database ${database} at ${place} (${message})`,
-        fix: `GRANT CREATE ON DATABASE "${database}" TO "${user}", or give it the schema: ALTER SCHEMA sidecar OWNER TO "${user}"`,
+        fix: /database/.test(message)
+          ? `GRANT CREATE ON DATABASE "${database}" TO "${user}"`
+          : /must be owner/.test(message)
+            ? 'start this version once as the owner of the schema sidecar, which changes the tables'
+            : grantRows(user),
       }
     case '25006':
       return {

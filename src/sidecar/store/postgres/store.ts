@@ -135,11 +135,13 @@ function createStore(
     write: (run) => write(run),
     recover: recoverBegun,
     claimed: (shard) => hints.claimed(shard) + lanes.claimed(shard) + calls.claimed(shard),
-    onRenewal,
-    onLost,
-    onFailed: createThrottledLog<unknown>(clock, (times, error) =>
-      lines.warn({ times, error: messageOf(error) }, 'store: the leases could not be read or taken'),
-    ),
+    reports: {
+      onRenewal,
+      onLost,
+      onFailed: createThrottledLog<unknown>(clock, (times, error) =>
+        lines.warn({ times, error: messageOf(error) }, 'store: the leases could not be read or taken'),
+      ),
+    },
   })
   const { membership } = ownership
   const wakes = new Wakes({ database, clock: time.lease, log: lines, membership })
