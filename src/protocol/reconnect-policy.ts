@@ -94,10 +94,12 @@ export class ReconnectPolicy {
     if (anything) this.#failures = 0
     const now = this.#clock.steady()
     if (this.#openedAt !== null) this.#end(now, 'broken')
+    // Our own budget refused the request, and knows until when. With a backoff the stream stayed closed for 40 s after that.
+    if (error instanceof ServiceError && error.unsent)
+      return Math.max(BACKOFF.base, this.#floor, error.retryAfter ?? 0)
     const wait = this.failed()
     if (!(error instanceof ServiceError)) return wait
-    // A request that our own budget refused gives no information about the slots.
-    const noSlot = error.code === 'rate_limit_exceeded' && !error.unsent
+    const noSlot = error.code === 'rate_limit_exceeded'
     return Math.max(wait, noSlot ? this.#slot.refused(now) : 0, error.retryAfter ?? 0)
   }
 

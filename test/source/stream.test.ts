@@ -462,6 +462,19 @@ describe('a replay that stops', () => {
     expect(world.reasons).toEqual(['replay_stop', 'rate_limit_exceeded', 'replay_stop'])
   })
 
+  // Six refusals in a row, and the next wait was 43 s, although the budget said 5 s.
+  it('is continued when the rate budget has room, however often it had none', async () => {
+    const world = streamWorld()
+    await world.start()
+    const details = { status: 429, code: 'rate_limit_exceeded', message: 'the budget', retryAfter: 5000 }
+    for (let nth = 0; nth < 6; nth++) world.refusals.push(new ServiceError({ ...details, unsent: true }))
+    world.last().send(frame(10) + stop(10))
+    await world.clock.advance(29_000)
+    expect(world.last().cursor).toBe('0')
+    await world.clock.advance(2000)
+    expect(world.last().cursor).toBe('10')
+  })
+
   it('continues at the seq that it names, if that is before the cursor', async () => {
     const world = streamWorld()
     await world.start()
