@@ -19,6 +19,6 @@ export function onPostgres(): string[] {
 
 /**
  * The profiles with which a test runs on this engine. Neither engine knows anything of the profiles, so CI tries one with
- * each.
+ * each; a file of OF_A_FILE runs on one engine only.
  */
 export const PROFILES: readonly ProfileName[] = RELEASE || !FULL ? ALL : [ENGINE === 'PostgreSQL' ? 'b' : 'a']

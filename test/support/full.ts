@@ -1,4 +1,4 @@
-/** `npm run test:release`: also what is built from Debian's packages, and each test on each engine with each profile. */
+/** `npm run test:release`: also what is built from Debian's packages, and the tests of e2e with both profiles on each engine. */
 export const RELEASE = process.env['RELEASE'] === '1'
 
 /** `npm run test:full`, which CI runs: many crash points and random documents. `npm test` plays a part of them. */

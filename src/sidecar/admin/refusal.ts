@@ -20,7 +20,8 @@ export function createRefuse(log: Log): Refuse {
     const problem = problemOf(error)
     const url = request.url ?? ''
     if (isWrongToken(problem, request)) logWrongToken()
-    if (problem.status === 500) log.error({ err: error, path: pathOf(url) }, 'admin: a request failed')
+    if (problem.status === 500 || isDamage(error))
+      log.error({ err: error, path: pathOf(url) }, 'admin: a request failed')
     if (response.headersSent) return void response.destroy()
     // A refused request does not keep its connection.
     if (problem.status === 401 || problem.status === 429) response.setHeader('connection', 'close')
@@ -54,6 +55,11 @@ export function dropBody(request: IncomingMessage, response: ServerResponse): vo
   response.setHeader('connection', 'close')
 }
 
+/** The store will not recover by itself. */
+function isDamage(error: unknown): boolean {
+  return error instanceof StoreError && (error.kind === 'damaged' || error.kind === 'lost')
+}
+
 /** A request without a token is not suspicious. */
 function isWrongToken({ code }: Problem, { headers, url }: IncomingMessage): boolean {
   return code === 'unauthorized' && (headers.authorization !== undefined || pathOf(url ?? '') === LOGIN)
@@ -64,7 +70,8 @@ function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ActionRefused) return new Problem(error.code, error.message)
   // While the database was down, "status" of the runbook reported that the sidecar failed.
-  if (error instanceof StoreError) return new Problem('not_ready', error.message)
+  if (error instanceof StoreError)
+    return new Problem(isDamage(error) ? 'internal_error' : 'not_ready', error.message)
   if (!(error instanceof BodyRefused)) return FRAMEWORK[codeOf(error)] ?? INTERNAL
   if (error.statusCode === 503)
     return new Problem('not_ready', error.message, { headers: { 'retry-after': '1' } })

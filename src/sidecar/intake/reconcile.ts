@@ -378,7 +378,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     seen: firstOf(entry.seen, clock.now()),
     since,
     tools: options.tools,
-    frameWait: { ms: frameWaits.limit(streamConnected && since === null), since: frameWaits },
+    frameWait: { ms: frameWaits.limit(streamConnected && since === null, clock.steady()), since: frameWaits },
   })
 
   const defer = async ({ sessionId, claim }: ReadEntry, after: number): Promise<false> => {

@@ -227,12 +227,12 @@ export class FrameWaits {
   }
 
   /** Milliseconds that a turn's end may wait. `comes`: the stream is connected, so the frame comes. */
-  limit(comes: boolean): number {
+  limit(comes: boolean, steady: number): number {
+    if (this.#waiting.size >= WAITING_KEPT) this.#forget(steady - LAG - FRAME_WAIT)
     return comes && this.#waiting.size < WAITING_KEPT ? FRAME_WAIT : 0
   }
 
   begin(turns: readonly KnownTurn[], steady: number): void {
-    if (this.#waiting.size >= WAITING_KEPT) this.#forget(steady - LAG - FRAME_WAIT)
     for (const { turn, finalFor } of turns) {
       if (finalFor === null || this.#waiting.has(turn.id)) continue
       this.#waiting.set(turn.id, { at: steady - finalFor, heldFor: this.#heldFor() })
@@ -243,7 +243,7 @@ export class FrameWaits {
     for (const { turn } of turns) this.#waiting.delete(turn.id)
   }
 
-  /** A session is deleted while its turn waits: nothing ends that wait. */
+  /** A session is deleted while its turn waits, or goes to another process: nothing ends that wait. */
   #forget(before: number): void {
     for (const [turnId, { at }] of this.#waiting) if (at < before) this.#waiting.delete(turnId)
   }

@@ -308,8 +308,31 @@ export class Lanes {
     { after, limit, maxBytes }: { after: number; limit: number; maxBytes: number },
   ): Promise<PendingDelivery[]> {
     const number = this.#numbers.get(lane.handler) ?? 0
+    const found: PendingDelivery[] = []
+    let bytes = 0
+    let last: number | null = after
+    while (last !== null && found.length === 0) {
+      const rows = await this.#pending(queries, lane, { after: last, limit, maxBytes, number })
+      // Damaged facts may fill a page: the next ones follow them.
+      last = rows.at(-1)?.pos ?? null
+      for (const row of rows) {
+        bytes += row.body.length
+        if (found.length > 0 && bytes > maxBytes) break
+        const fact = factOf(row)
+        if (fact === null) this.#onDamage(row.pos)
+        else found.push({ attempts: row.attempts, cut: row.cut, fact })
+      }
+    }
+    return found
+  }
+
+  async #pending(
+    queries: Queries,
+    lane: Lane,
+    { after, limit, maxBytes, number }: { after: number; limit: number; maxBytes: number; number: number },
+  ): Promise<(FactRow & { attempts: number; cut: number })[]> {
     // A handler that is unordered now may have deliveries without a row from the time when it was ordered.
-    const rows = await queries.rows<FactRow & { attempts: number; cut: number }>(READ, [
+    return await queries.rows(READ, [
       lane.id,
       after,
       limit,
@@ -318,16 +341,6 @@ export class Lanes {
       number,
       maxBytes * OCTETS,
     ])
-    const found: PendingDelivery[] = []
-    let bytes = 0
-    for (const row of rows) {
-      bytes += row.body.length
-      if (found.length > 0 && bytes > maxBytes) break
-      const fact = factOf(row)
-      if (fact === null) this.#onDamage(row.pos)
-      else found.push({ attempts: row.attempts, cut: row.cut, fact })
-    }
-    return found
   }
 
   begin(lane: Lane, positions: readonly number[]): void {

@@ -138,19 +138,21 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
         ["coalesce(f.session_id, '') = ?", sessionId],
       ])
       const select = `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos LIMIT ${FRAMES}`
-      const rows = await queries.rows<FactRow>(boundBodies(select, String(CHARACTERS * OCTETS)), values)
+      const bound = CHARACTERS * OCTETS
+      const rows = await queries.rows<FactRow & { octets: number }>(
+        boundBodies(select, String(bound)),
+        values,
+      )
       const frames: StoredFact[] = []
       let characters = 0
-      let octets = 0
       for (const row of rows) {
-        octets += Buffer.byteLength(row.body)
         const fact = row.seq === null ? null : factOf(row)
         if (fact === null) continue
         frames.push(fact)
         characters += fact.body.length
         if (characters >= CHARACTERS) return { frames, next: row.pos, more: true }
       }
-      const more = rows.length === FRAMES || octets >= CHARACTERS * OCTETS
+      const more = rows.length === FRAMES || (rows.at(-1)?.octets ?? 0) >= bound
       return { frames, next: more ? (rows.at(-1)?.pos ?? after) : Math.max(after, last), more }
     },
   }
@@ -373,12 +375,12 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
 }
 
 /** Counts the contents of the store for metrics and status. */
-/** A handler without an order has a lane for each fact, and there may be a million of them. */
 async function count(queries: Queries): Promise<StoreCounts> {
   const handlers = await queries.rows<{ name: string; pending: number; dead: number; oldest: number | null }>(
     `SELECT h.name,
        (SELECT coalesce(sum(l.pending), 0)::bigint FROM sidecar.lanes l WHERE l.handler = h.number) AS pending,
        (SELECT count(*) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 2) AS dead,
+       -- A handler without an order has a lane for each fact, and there may be a million of them.
        (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(
           CASE WHEN (SELECT id FROM sidecar.facts WHERE pos = l.fresh) = l.key THEN l.fresh
           ELSE least(sidecar.first_fresh(l, ${Number.MAX_SAFE_INTEGER}),

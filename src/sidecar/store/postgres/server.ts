@@ -101,10 +101,11 @@ function grantRows(user: string): string {
  * @throws {OperatorError} when the user may not write each table of the store.
  */
 export async function assertMayWrite(queries: Queries, url: string): Promise<void> {
-  const rights = ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']
+  const rights = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
   const [lacking] = await queries.rows<{ name: string }>(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = to_regnamespace('sidecar') AND NOT CASE relkind
-       WHEN 'S' THEN has_sequence_privilege(oid, 'USAGE')
+       WHEN 'S' THEN relname <> 'epochs' OR has_sequence_privilege(oid, 'USAGE')
+       WHEN 'v' THEN has_table_privilege(oid, 'SELECT')
        WHEN 'r' THEN ${rights.map((right) => `has_table_privilege(oid, '${right}')`).join(' AND ')} ELSE true END LIMIT 1`,
   )
   if (lacking === undefined) return
@@ -158,7 +159,7 @@ function refusalByCode(
           ? `GRANT CREATE ON DATABASE "${database}" TO "${user}"`
           : /must be owner/.test(message)
             ? 'start this version once as the owner of the schema sidecar, which changes the tables'
-            : grantRows(user),
+            : `${grantRows(user)}; or, to change the tables too: ALTER SCHEMA sidecar OWNER TO "${user}"`,
       }
     case '25006':
       return {

@@ -509,7 +509,9 @@ function createSettings({
           secret: string
           created_at: number
           retired_at: number | null
-        }>('SELECT * FROM sidecar.subscriptions ORDER BY created_at DESC'),
+        }>(
+          'SELECT id, url, secret, created_at, retired_at FROM sidecar.subscriptions ORDER BY created_at DESC',
+        ),
       )
       return rows.map(({ id, url, secret, created_at: createdAt, retired_at: retiredAt }) => ({
         id,
