@@ -81,6 +81,8 @@ export interface ReplicaRecord {
 }
 
 export const SHARDS = 64
+/** Leases that are not renewed end after so long, milliseconds. */
+export const LEASE = 15_000
 
 /** The shard of a session's hints, lanes and calls. */
 export function shardOf(sessionId: string): number {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { createRelay, type Relay } from '../../src/sidecar/admin/relay/relay.ts'
 import { transcriptType } from '../../src/core/fact.ts'
@@ -227,13 +227,19 @@ test('transient frames go to every reader that does not exclude them, without an
   expect(other.ids).toEqual(['2'])
 })
 
-test('a reader that does not read loses transient frames, and is not cut for them', async () => {
-  const { base, stream, relay, ledger } = await open()
+/** A reader that has got the first bytes of its answer, and reads no more. */
+async function stuckReader(base: string): Promise<Socket> {
   const stuck = connect(Number(new URL(base).port), '127.0.0.1')
   onTestFinished(() => void stuck.destroy())
   stuck.write('GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
   await once(stuck, 'data')
   stuck.pause()
+  return stuck
+}
+
+test('a reader that does not read loses transient frames, and is not cut for them', async () => {
+  const { base, stream, relay, ledger } = await open()
+  const stuck = await stuckReader(base)
   await using quick = await EventReader.open(`${base}/v1/events`)
   await until('retry', () => quick.retry)
   const body = JSON.stringify({ seq: null, payload: 'x'.repeat(512 * 1024) })
@@ -305,11 +311,7 @@ test('with the stream off there is nothing to relay', async () => {
 
 test('a reader that does not read is cut past 8 MiB, and delays no other reader', async () => {
   const { base, stream, store, relay } = await open()
-  const stuck = connect(Number(new URL(base).port), '127.0.0.1')
-  onTestFinished(() => void stuck.destroy())
-  stuck.write('GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
-  await once(stuck, 'data')
-  stuck.pause()
+  const stuck = await stuckReader(base)
   await using quick = await EventReader.open(`${base}/v1/events`)
   await until('retry', () => quick.retry)
   // What the kernel takes for the one that does not read comes on top of the 8 MiB.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { ENGINE } from '../support/rig.ts'
+import { ENGINE } from '../support/full.ts'
 import { namesOf, OF_A_FILE } from './engines.ts'
 
 const textOf = (name: string): string =>

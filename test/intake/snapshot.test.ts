@@ -329,7 +329,8 @@ function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
   const taken: string[] = []
   const { promise: session, resolve: answer } = Promise.withResolvers<Session>()
   const known = { status: 'working', updatedAt: 2, deleted: false, atRest: false }
-  const service: Partial<Service> = { readSession: () => session, authorized: () => true }
+  let requests = 0
+  const service: Partial<Service> = { readSession: () => (requests++, session), authorized: () => true }
   const resources: Partial<Store['resources']> = { glance: async () => new Map([['s', known]]) }
   const prefetch = createPrefetch({
     clock,
@@ -345,12 +346,12 @@ function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
     hint: async () => undefined,
   })
   prefetch.looked(true)
-  const hinted = (delay: number): void => {
-    const hint: Hint = { sessionId: 's', channel: 'stream', at: clock.now(), scope: 'session', delay }
+  const hinted = (delay: number, sessionId = 's'): void => {
+    const hint: Hint = { sessionId, channel: 'stream', at: clock.now(), scope: 'session', delay }
     prefetch.hinted([hint], [hint])
   }
   hinted(0)
-  return { clock, taken, answer, hinted }
+  return { clock, taken, requests: () => requests, answer, hinted }
 }
 
 it('a read that begins with its hint takes the calls of its session', async () => {
@@ -414,37 +415,17 @@ it('a call that a read which was dropped has accepted is over when a later read 
 
 // A frame dropped the reading of the frame before, and its request stayed: 500 of them waited for a slow service.
 it('two requests ahead of their hints are under way at most, however many hints come', async () => {
-  const clock = new VirtualClock()
-  const replies: ((session: Session) => void)[] = []
-  const service: Partial<Service> = {
-    readSession: () => new Promise((resolve) => void replies.push(resolve)),
-    authorized: () => true,
-  }
-  const resources: Partial<Store['resources']> = { glance: async () => new Map() }
-  const prefetch = createPrefetch({
-    clock,
-    log: keepingLog(),
-    service: service as Service,
-    store: { resources: resources as Store['resources'], shards: allShards() },
-    ownership: { filter: { active: false }, isOurs: () => true },
-    calls: { take: async () => undefined },
-    hint: async () => undefined,
-  })
-  prefetch.looked(true)
-  const hinted = (sessionId: string): void => {
-    const hint: Hint = { sessionId, channel: 'stream', at: clock.now(), scope: 'session', delay: 0 }
-    prefetch.hinted([hint], [hint])
-  }
-  for (let frame = 0; frame < 20; frame++) hinted('s')
+  const { clock, requests, answer, hinted } = openPrefetch()
+  for (let frame = 0; frame < 20; frame++) hinted(0)
   for (let frame = 0; frame < 20; frame++) {
-    hinted(`s${frame}`)
+    hinted(0, `s${frame}`)
     await clock.advance(400)
   }
-  expect(replies).toHaveLength(2)
-  for (const reply of replies) reply(sessionIs('working', 2))
+  expect(requests()).toBe(2)
+  answer(sessionIs('working', 2))
   await clock.advance(2000)
-  hinted('s')
-  expect(replies).toHaveLength(3)
+  hinted(0)
+  expect(requests()).toBe(3)
 })
 
 it('a call accepted ahead of its session is over, although the session has another call by then', async () => {

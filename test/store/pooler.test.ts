@@ -22,6 +22,10 @@ const installed =
     .status === 0
 if (!installed) process.stderr.write('PgBouncer is NOT tried: it is not installed\n')
 
+/** The pooler drops the limits of a connection in place of refusing them. */
+const IGNORING =
+  'ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout'
+
 /** A pooler that gives a connection to another client after each transaction. @returns the address behind it. */
 async function pool(url: string, settings: readonly string[]): Promise<string> {
   const { hostname, port, username, pathname } = new URL(url)
@@ -68,10 +72,7 @@ async function pool(url: string, settings: readonly string[]): Promise<string> {
 
 describe.skipIf(!installed).each([
   ['refuses the limits of a connection', []],
-  [
-    'drops them',
-    ['ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout'],
-  ],
+  ['drops them', [IGNORING]],
 ] as const)('behind a pooler in transaction mode that %s', (_name, settings) => {
   test('a store works, its transactions keep their limits, and check says what is missing', async () => {
     const url = await pool(await createDatabase(), settings)
@@ -116,8 +117,7 @@ test.skipIf(!installed)('a pooler is found although the database has the same li
   const direct = await createDatabase()
   const { pathname } = new URL(direct)
   await administer(direct, `ALTER DATABASE ${pathname.slice(1)} SET statement_timeout = '10s'`)
-  const limits = 'statement_timeout,lock_timeout,idle_in_transaction_session_timeout'
-  const url = await pool(direct, [`ignore_startup_parameters = ${limits}`])
+  const url = await pool(direct, [IGNORING])
   const database = await openDatabase({ url }, () => undefined)
   onTestFinished(() => database.close())
   expect(database.pooled).toBe(true)

@@ -43,9 +43,6 @@ export interface RigOptions {
   beside?: Rig
 }
 
-/** What keeps the store. The tests of test/e2e run on each engine (test/e2e/engines.test.ts). */
-export { ENGINE } from './full.ts'
-
 /** Short waits, so that tests need not wait; the larger figures of the interface are the emulator's own tests'. */
 const QUICK = { retryMs: 100, streamSlotMs: 50 } as const
 

@@ -1,6 +1,7 @@
 import type { Lease } from '../../core/lease.ts'
 import type { RenewalOutcome } from '../../core/observer.ts'
 import {
+  LEASE,
   SHARDS,
   shardOf,
   WAKE_TOPICS,
@@ -11,8 +12,6 @@ import {
 import { StoreError } from '../../core/store-error.ts'
 import type { Clock, Timer } from '../../std/ports.ts'
 
-/** How long the leases last after a renewal, milliseconds. */
-const TTL = 15_000
 /** The time between two renewals, milliseconds. */
 const RENEWED = 5000
 /** A process stops reading and writing so long before its leases end, milliseconds. */
@@ -196,7 +195,7 @@ export class Membership {
 
   /** Why nothing may be read or written now. Leases that have ended can be renewed until another process fences this one. */
   get refusal(): StoreError | null {
-    if (this.#lost !== null || this.#parts.clock.steady() <= this.#asked + TTL - MARGIN) return this.#lost
+    if (this.#lost !== null || this.#parts.clock.steady() <= this.#asked + LEASE - MARGIN) return this.#lost
     return new StoreError('unreachable', new Error('the leases could not be renewed in time'))
   }
 
@@ -273,7 +272,7 @@ export class Membership {
     let after = ASKED
     try {
       const presence = { joined: this.#state === 'joined', streamConnected: this.#streamConnected }
-      const renewed = await table.renew(presence, TTL)
+      const renewed = await table.renew(presence, LEASE)
       // A clean stop has removed the row, so its absence does not mean that this process is fenced.
       if (this.#state === 'stopped') return
       if (!renewed) {

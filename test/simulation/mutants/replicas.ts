@@ -8,7 +8,7 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'a process that may not read any more goes on',
     MEMBERSHIP,
-    'this.#parts.clock.steady() <= this.#asked + TTL - MARGIN',
+    'this.#parts.clock.steady() <= this.#asked + LEASE - MARGIN',
     'this.#asked > 0',
   ),
   several(

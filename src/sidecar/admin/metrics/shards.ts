@@ -1,9 +1,7 @@
 import { RENEWALS, type Observer } from '../../../core/observer.ts'
+import { LEASE } from '../../../core/shards.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { Meter } from './meter.ts'
-
-/** Leases that are not renewed end after so long, milliseconds. */
-const LEASE = 15_000
 
 /** What this process owns, of a store that several may share. */
 export function shardMetrics(meter: Meter, clock: Pick<Clock, 'steady'>) {

@@ -11,6 +11,7 @@ import {
 import { placeOf } from '../membership.ts'
 import { glance, type Glance } from '../postgres/inspect.ts'
 import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
+import { boundRows } from '../postgres/bodies.ts'
 import { assertUsable, explainRefusal } from '../postgres/server.ts'
 import { resume, START, type Source, type Target, type Unfinished } from './copy.ts'
 import { columnsOf, NUMBERED, PAGE, TABLES, type Key, type Row, type Table, type Value } from './tables.ts'
@@ -251,11 +252,9 @@ async function pageOf(
     )
   }
   const size = ['0', ...table.texts.map((column) => `coalesce(octet_length(${column}), 0)`)].join(' + ')
+  const few = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS parts ORDER BY ${key} LIMIT ${PAGE.rows}`
   return await queries.rows<Row>(
-    `SELECT ${columns} FROM (
-       SELECT *, sum(${size}) OVER (ORDER BY ${key} ROWS UNBOUNDED PRECEDING) - (${size}) AS before FROM (
-         SELECT * FROM (${parts.join(' UNION ALL ')}) AS parts ORDER BY ${key} LIMIT ${PAGE.rows}) AS few) AS page
-     WHERE before < ${PAGE.bytes} ORDER BY ${key}`,
+    `SELECT ${columns} FROM (${boundRows(few, { order: key, size }, PAGE.bytes)}) AS page ORDER BY ${key}`,
     after ?? [],
   )
 }

@@ -4,16 +4,27 @@
  */
 export const OCTETS = 3
 
+/** Of rows: the columns of their order, and an expression for the octets of one. */
+interface Measured {
+  order: string
+  size: string
+}
+
 /**
- * The rows of `select` (facts by `pos`) whose earlier bodies have less than `octets` together: at least one row. Each has
- * `octets`, those of the bodies up to its own: the last row has as many or more where rows were left out.
- *
- * A frame may have 16 MiB. The statement without this fetched 64 of them to deliver the first. The server knows the
- * length of a body without reading it.
+ * The rows of `select` whose earlier rows have less than `limit` octets together: at least one row. Each has `octets`,
+ * those up to its own: the last row has as many or more where rows were left out.
  */
-export function boundBodies(select: string, octets: string): string {
+export function boundRows(select: string, { order, size }: Measured, limit: number | string): string {
   return `SELECT * FROM (
-      SELECT *, (sum(octet_length(body)) OVER (ORDER BY pos ROWS UNBOUNDED PRECEDING))::bigint AS octets
+      SELECT *, (sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING))::bigint AS octets
       FROM (${select}) AS unbounded) AS bounded
-    WHERE octets - octet_length(body) < ${octets} ORDER BY pos`
+    WHERE octets - (${size}) < ${limit} ORDER BY ${order}`
+}
+
+/**
+ * Facts by `pos`. A frame may have 16 MiB. The statement without this fetched 64 of them to deliver the first. The server
+ * knows the length of a body without reading it.
+ */
+export function boundBodies(select: string, limit: number | string): string {
+  return boundRows(select, { order: 'pos', size: 'octet_length(body)' }, limit)
 }

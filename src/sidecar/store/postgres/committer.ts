@@ -188,10 +188,14 @@ export class Committer {
    * keep it for hours: those who wait for these writes must know that the store refuses them.
    */
   #repeat(writes: readonly Write[], error: unknown): void {
-    const again = isDeadlock(error) ? writes : writes.filter(({ obstructed }) => !obstructed)
+    const waited = !isDeadlock(error)
+    const again: Write[] = []
     for (const write of writes) {
-      if (!again.includes(write)) write.failed(error)
-      else write.obstructed = !isDeadlock(error)
+      if (waited && write.obstructed) write.failed(error)
+      else {
+        write.obstructed = waited
+        again.push(write)
+      }
     }
     this.#queue = [...again, ...this.#queue]
     this.#due = 'all'

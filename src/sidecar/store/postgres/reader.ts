@@ -139,10 +139,7 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
       ])
       const select = `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos LIMIT ${FRAMES}`
       const bound = CHARACTERS * OCTETS
-      const rows = await queries.rows<FactRow & { octets: number }>(
-        boundBodies(select, String(bound)),
-        values,
-      )
+      const rows = await queries.rows<FactRow & { octets: number }>(boundBodies(select, bound), values)
       const frames: StoredFact[] = []
       let characters = 0
       for (const row of rows) {
