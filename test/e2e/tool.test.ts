@@ -73,7 +73,8 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     const { promise: over, resolve: end } = Promise.withResolvers<object>()
     app.run = ({ call }) => (call.name === 'lookup_order' ? over : { body: 'in stock' })
     const calls = Array.from({ length: MANY.calls }, (_, n) => `call lookup_order {"n":${n}}`)
-    for (let n = 0; n < MANY.sessions; n++) await client.start(calls.join(' & '))
+    const sessions: string[] = []
+    for (let n = 0; n < MANY.sessions; n++) sessions.push(await client.start(calls.join(' & ')))
     await until(
       'a backlog of calls',
       async () => (await rig.list('/api/calls?state=received')).length === MANY.sessions * MANY.calls - 1,
@@ -81,7 +82,10 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     const other = await client.start('call check_stock {}')
     await rig.event('turn.settled', ({ session_id: id }) => id === other)
     expect(app.runs.map(({ call }) => call.name)).toEqual(['lookup_order', 'check_stock'])
+    for (const session of sessions) await client.cancel(session)
     end({})
+    const ends = () => app.delivered().filter(({ type }) => type.startsWith('call.'))
+    await until('the end of each call', () => ends().length === MANY.sessions * MANY.calls + 1)
     await assertWhole(rig, { tools: ['lookup_order', 'check_stock'] })
   })
 
