@@ -106,7 +106,7 @@ test.skipIf(process.platform !== 'linux')('the measure catches a server that kee
   const [port] = (await once(child, 'message')) as [number]
   const head = 'POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n'
   const [, , , , byOne] = CHUNKINGS
-  const usage = await usageOf(child.pid ?? 0, () => sendBody(port, head, byOne?.pieces(300_000) ?? []))
+  const usage = await usageOf(child.pid ?? 0, () => sendBody(port, head, byOne?.pieces(3_000_000) ?? []))
   expect(usage.memory).toBeGreaterThan(40 * MIB)
 })
 

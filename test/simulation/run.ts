@@ -93,10 +93,10 @@ function sitesOf({ upkeep, scope = null, replicas }: Scenario): readonly string[
 
 async function play(simulation: Simulation, mode: Mode): Promise<void> {
   const { agenda, trace, scenario, sites } = simulation
-  const fairness = new Fairness(simulation)
-  simulation.watch.fairness = fairness
+  const { watch } = simulation
+  watch.fairness = new Fairness(simulation)
   const over = (): boolean => {
-    fairness.look()
+    watch.look()
     return trace.violation !== null
   }
   const end = simulation.begin + scenario.faultsUntil

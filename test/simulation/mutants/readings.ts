@@ -139,4 +139,10 @@ export const READINGS: readonly Mutant[] = [
     'return room() <= 0 ? null : await store.hints.nextDue()',
     'return await store.hints.nextDue()',
   ),
+  mutant(
+    'a call that was accepted before its session was stored is not looked for',
+    'sidecar/intake/snapshot.ts',
+    '      if (over.length > 0)\n        bus.report',
+    '      if (over.length > found.size)\n        bus.report',
+  ),
 ]

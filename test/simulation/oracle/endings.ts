@@ -1,6 +1,7 @@
 import type { Reading } from '../../../src/core/store.ts'
 import type { Fault, Fired } from '../faults.ts'
 import type { Life } from '../life.ts'
+import type { ModelCall } from '../service/state.ts'
 import type { WatchParts } from './watch.ts'
 
 /**
@@ -9,6 +10,8 @@ import type { WatchParts } from './watch.ts'
 const AT_ONCE = 2000
 /** And, once nothing goes wrong any more, so soon after a start that finds it gone: a look that failed comes again. */
 const AFTER_CALM = 120_000
+/** And so soon, once nothing goes wrong any more, after a reading was stored that shows the session without the action. */
+const AFTER_READING = 2000
 /** What a call may miss its deadline by all by itself, above all one that was there before us, milliseconds. */
 const SHORT = 20_000
 
@@ -16,10 +19,19 @@ const SHORT = 20_000
 export class Endings {
   readonly #parts: WatchParts
   readonly #putOff
+  readonly #open
   /** Found to be gone without work under way: true time. */
   readonly #left = new Map<string, { life: Life; at: number }>()
   /** Put off by its app, and not among what its session requires: true time. */
   readonly #unwanted = new Map<string, number>()
+  /** The process that accepted a call: another one learns of a later end only from what it reads for the call itself. */
+  readonly #accepted = new Map<string, Life>()
+  /** Sessions about which something is asked or answered, by the requests: a call waits for what it asks for itself. */
+  readonly #underWay = new Map<object, { life: Life; sessionId: string }>()
+  /** When the last of these was replied to, or given up, by process and session: true time. */
+  readonly #replied = new Map<string, number>()
+  /** Calls that must be over at `at`, true time. */
+  readonly #shown: { life: Life; sessionId: string; callIds: string[]; at: number }[] = []
   /** True time. */
   calmAt = Infinity
 
@@ -30,11 +42,16 @@ export class Endings {
         'SELECT call_id FROM calls WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL',
       )
       .pluck()
+    this.#open = parts.db
+      .prepare<[string], number>('SELECT 1 FROM calls WHERE call_id = ? AND ended_at IS NULL')
+      .pluck()
   }
 
   /** A reading was stored. */
-  read(life: Life, { sessionId, session, resolved }: Reading): void {
+  read(life: Life, reading: Reading): void {
+    const { sessionId, session, resolved } = reading
     const { now } = this.#parts.agenda
+    this.#expect(life, reading)
     for (const callId of resolved)
       if (!life.claims.has(`call ${callId}`)) this.#left.set(callId, { life, at: now })
     for (const callId of this.#putOff.all(sessionId)) {
@@ -42,6 +59,59 @@ export class Endings {
       // A reading that began before the call was made does not show it yet.
       if (wanted) this.#unwanted.delete(callId)
       else if (!this.#unwanted.has(callId)) this.#unwanted.set(callId, now)
+    }
+  }
+
+  /** What a stored reading shows to be gone is over soon. */
+  #expect(life: Life, { sessionId, session }: Reading): void {
+    const { agenda, sites, state } = this.#parts
+    if (!sites.quiet) return
+    const listed = new Set(session?.actions.map(({ callId }) => callId))
+    const isGone = ({ callId, goneAt }: ModelCall): boolean =>
+      goneAt !== null && !listed.has(callId) && (session?.updatedAt ?? Infinity) >= Math.floor(goneAt)
+    const callIds = [...state.calls.values()]
+      .filter((call) => call.sessionId === sessionId && isGone(call))
+      .map(({ callId }) => callId)
+    if (callIds.length > 0) this.#shown.push({ life, sessionId, callIds, at: agenda.now + AFTER_READING })
+  }
+
+  accepted(life: Life, callIds: readonly string[]): void {
+    for (const callId of callIds) this.#accepted.set(callId, life)
+  }
+
+  sent(life: Life, request: object, sessionId: string): void {
+    this.#underWay.set(request, { life, sessionId })
+  }
+
+  replied(request: object): void {
+    const sent = this.#underWay.get(request)
+    if (sent === undefined) return
+    this.#underWay.delete(request)
+    this.#replied.set(`${sent.life.number} ${sent.sessionId}`, this.#parts.agenda.now)
+  }
+
+  /** Whether what was shown to be gone is over. */
+  look(): void {
+    const { agenda, shared, state, trace } = this.#parts
+    for (let [first] = this.#shown; first !== undefined && first.at <= agenda.now; [first] = this.#shown) {
+      const { life, sessionId, callIds } = first
+      this.#shown.shift()
+      const isOwner = shared === null || life.face === null || shared.ownerOf(sessionId) === life.face.id
+      const waits =
+        [...this.#underWay.values()].some((one) => one.life === life && one.sessionId === sessionId) ||
+        (this.#replied.get(`${life.number} ${sessionId}`) ?? 0) > first.at - AFTER_READING
+      if (!life.alive || life.stopping || life.replaced || !isOwner || waits) continue
+      const late = callIds.filter(
+        (callId) =>
+          this.#open.get(callId) !== undefined &&
+          this.#accepted.get(callId) === life &&
+          state.calls.get(callId)?.notDelivered === false,
+      )
+      for (const callId of late)
+        trace.broken(
+          'prompt',
+          `${callId} is not over, and a reading showed ${AFTER_READING} ms ago that it is gone`,
+        )
     }
   }
 

@@ -198,6 +198,10 @@ export class Watch {
     for (const hint of batch.hints ?? []) {
       if (hint.channel === 'webhook') this.#hinted.set(hint.sessionId ?? '', this.#parts.agenda.now)
     }
+    this.#endings.accepted(
+      life,
+      (batch.newCalls ?? []).map(({ callId }) => callId),
+    )
     for (const reading of batch.readings ?? [])
       if (!stale.includes(reading.sessionId)) this.#endings.read(life, reading)
     for (const { callId, event } of batch.calls ?? [])
@@ -234,6 +238,12 @@ export class Watch {
     else this.#paused.set(handler, this.#parts.agenda.now)
   }
 
+  /** After each step. */
+  look(): void {
+    this.fairness?.look()
+    this.#endings.look()
+  }
+
   /** Nothing goes wrong any more. */
   calm(): void {
     this.#endings.calmAt = this.#parts.agenda.now
@@ -266,7 +276,9 @@ export class Watch {
       this.#broken('I9', 'the service is asked again and again without a pause')
     this.#entitled(life, name, request)
     if (!('method' in request)) return
-    if (name === 'answer') this.#posting(request)
+    if (name === 'read session')
+      this.#endings.sent(life, request, request.url.slice(request.url.lastIndexOf('/') + 1))
+    if (name === 'answer') this.#posting(life, request)
     if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string; uncertain: boolean })
     if (name === 'callback') this.#callback(life, request)
   }
@@ -294,6 +306,7 @@ export class Watch {
   }
 
   replied(life: Life, name: string, request: HttpRequest): void {
+    this.#endings.replied(request)
     if (name !== 'callback') return
     for (const lane of this.#lanesOf(life, request))
       this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
@@ -351,12 +364,13 @@ export class Watch {
     for (const { id } of eventsOf(request)) this.#receipt(handlerOf(request), id).unread = life
   }
 
-  #posting(request: HttpRequest): void {
+  #posting(life: Life, request: HttpRequest): void {
     const body = JSON.parse(textOf(request)) as {
       call_id: string
       output?: string
       error?: string
     }
+    this.#endings.sent(life, request, this.#parts.state.calls.get(body.call_id)?.sessionId ?? '')
     const text = body.output === undefined ? `error ${body.error}` : `output ${body.output}`
     const row = this.#call.get(body.call_id)
     if (row === undefined || `${row.result_kind} ${row.result_text}` !== text)

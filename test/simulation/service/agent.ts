@@ -68,7 +68,7 @@ export class Agent {
   delete(session: ModelSession): void {
     session.deleted = true
     session.deletedAt = this.#agenda.now
-    for (const { call } of session.actions) if (call !== null) call.open = false
+    for (const { call } of session.actions) if (call !== null) this.#gone(call)
     session.actions = []
     session.queue = []
   }
@@ -189,6 +189,7 @@ export class Agent {
         forsaken: false,
         refused: false,
         open: true,
+        goneAt: null,
       }
       this.#state.calls.set(callId, call)
       const action = this.#require(session, turn, 'function_call', call, this.#deadlineOf(plan))
@@ -234,10 +235,15 @@ export class Agent {
   /** The agent waits for this call no longer. */
   close(session: ModelSession, call: ModelCall): void {
     if (!call.open) return
-    call.open = false
+    this.#gone(call)
     session.actions = session.actions.filter((action) => action.call !== call)
     this.#state.emit('tool.resolved', session, call.turnId, { call_id: call.callId })
     this.#goOn(session, call.turnId)
+  }
+
+  #gone(call: ModelCall): void {
+    call.open = false
+    call.goneAt = this.#state.now()
   }
 
   /** Calls that stay listed although their answers were taken. */
@@ -262,7 +268,7 @@ export class Agent {
   /** The sandbox did not hold the call: the turn lost its answers. */
   drop(session: ModelSession, call: ModelCall): void {
     call.notDelivered = true
-    for (const action of session.actions) if (action.call !== null) action.call.open = false
+    for (const action of session.actions) if (action.call !== null) this.#gone(action.call)
     session.actions = session.actions.filter((action) => action.call === null)
     this.#goOn(session, call.turnId)
   }

@@ -27,6 +27,8 @@ export interface ModelCall {
   forsaken: boolean
   refused: boolean
   open: boolean
+  /** The service's clock since when it is not open; null: it is. */
+  goneAt: number | null
 }
 
 export interface ModelTurn {
