@@ -8,7 +8,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import type { Batch, HintedSession, KnownTurn, Reading, Store } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
-import { FULL } from '../support/full.ts'
+import { repeats } from '../support/full.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { seededRandom } from '../support/ports.ts'
 import { everything, folder, openStore } from './database.ts'
@@ -485,7 +485,7 @@ async function outcomeOf(run: Step[1], side: Side): Promise<unknown> {
   return plain(await on(side.engine, () => run(side)))
 }
 
-it.each(Array.from({ length: FULL ? 48 : 3 }, (_, index) => index + 1))(
+it.each(Array.from({ length: repeats(32) }, (_, index) => index + 1))(
   'one sequence of operations has the same results on each engine: seed %i',
   async (seed) => {
     const [sqlite, postgres] = [new Side('SQLite'), new Side('PostgreSQL')]

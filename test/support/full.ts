@@ -4,12 +4,12 @@ export const RELEASE = process.env['RELEASE'] === '1'
 /** `npm run test:full`, which CI runs: many crash points and random documents. `npm test` plays a part of them. */
 export const FULL = RELEASE || process.env['FULL'] === '1'
 
-/** The part of repetitions that a person waits for. */
-const PART = 8
+/** The part of repetitions that a person waits for, and that of CI. */
+const PART = FULL ? 2 : 8
 
 /** How often a test repeats itself with other input. */
 export function repeats(times: number): number {
-  return FULL ? times : Math.ceil(times / PART)
+  return RELEASE ? times : Math.ceil(times / PART)
 }
 
 /** Of many cases that one test tries in the same way, a person waits for each so many one. */
@@ -49,5 +49,5 @@ export const FULL_ONLY = [
   'torture/',
 ]
 
-/** Files that CI leaves out as well. The image is built in two minutes of two cores. */
-export const RELEASE_ONLY = ['deployment/built-image']
+/** Files that CI leaves out as well. The image is built in two minutes of two cores, and a benchmark measures nothing there. */
+export const RELEASE_ONLY = ['bench/run', 'deployment/built-image']
