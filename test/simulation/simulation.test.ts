@@ -13,13 +13,10 @@ import { ENTRIES, sourcesOf } from './sources.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Two chunks of a campaign. */
-const SEEDS = 40
-
 let played: ReturnType<typeof play> | null = null
-/** One after the other. */
+/** Sixty seeds, one after the other. */
 function together(): ReturnType<typeof play> {
-  return (played ??= play({ from: 1, to: SEEDS + 1, mode: 'liveness' }))
+  return (played ??= play({ from: 1, to: 61, mode: 'liveness' }))
 }
 
 describe('the simulated sidecar', () => {
@@ -36,8 +33,8 @@ describe('the simulated sidecar', () => {
     { timeout: 120_000 },
     async () => {
       const apart = openJournal(null, 'liveness', 1)
-      await campaign({ journal: apart, end: SEEDS + 1, threads: 2 })
-      expect(apart.tally.seeds).toBe(SEEDS)
+      await campaign({ journal: apart, end: 61, threads: 2 })
+      expect(apart.tally.seeds).toBe(60)
       expect(apart.tally.traces).toBe((await together()).traces)
     },
   )
@@ -52,7 +49,7 @@ describe('the simulated sidecar', () => {
       const stop = new AbortController()
       await campaign({
         journal: begun,
-        end: SEEDS + 1,
+        end: 61,
         threads: 2,
         stop: stop.signal,
         onProgress() {
@@ -61,8 +58,8 @@ describe('the simulated sidecar', () => {
         },
       })
       const resumed = openJournal(file, 'liveness', 1)
-      expect(resumed.next).toBeLessThan(SEEDS + 1)
-      await campaign({ journal: resumed, end: SEEDS + 1, threads: 2 })
+      expect(resumed.next).toBeLessThan(61)
+      await campaign({ journal: resumed, end: 61, threads: 2 })
       expect(resumed.tally).toEqual(await together())
 
       expect(() => openJournal(file, 'liveness', 2)).toThrow('is a journal of another first seed: 1, now 2')
