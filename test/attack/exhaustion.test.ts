@@ -65,7 +65,9 @@ const DOORS: readonly [string, () => { port: number; path: string; headers: stri
 ]
 
 /** Each listener has one reader: the dearest chunking, some seconds of processor time, is for one door of each. */
-const DEAREST = RELEASE ? DOORS.map(([name]) => name) : ['webhooks without a signature', 'the console login']
+const DEAREST = RELEASE
+  ? DOORS.map(([name]) => name).filter((name) => name !== 'the admin API')
+  : ['webhooks without a signature', 'the console login']
 
 const WAYS = DOORS.slice(0, FULL ? DOORS.length : 1).flatMap(([name, door]) =>
   CHUNKINGS.filter((chunking) => DEAREST.includes(name) || chunking.name !== 'chunks of 1 byte').map(
