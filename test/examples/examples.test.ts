@@ -6,7 +6,7 @@ import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { group, ROOT, type Block } from '../readme/document.ts'
 import { Story } from '../readme/story.ts'
-import { FULL } from '../support/full.ts'
+import { FULL, RELEASE } from '../support/full.ts'
 
 const EXAMPLES = path.join(ROOT, 'config/examples')
 /** Not in what a reader's install of our package makes. */
@@ -175,14 +175,17 @@ test.for([
   expect(verdict({ signature: `v1,AAAA ${VECTOR.signature}`, now: String(Number(VECTOR.at) + 300) })).toBe(
     'genuine',
   )
-  expect([
-    verdict({ body: '{"test":2432232314}' }),
-    verdict({ id: 'msg_other' }),
-    verdict({ at: String(Number(VECTOR.at) + 1) }),
-    verdict({ signature: 'v1,' }),
-    verdict({ now: String(Number(VECTOR.at) + 301) }),
-    verdict({ now: String(Number(VECTOR.at) - 301) }),
-  ]).toEqual(Array.from({ length: 6 }, () => 'forged'))
+  const forged = [
+    { body: '{"test":2432232314}' },
+    { now: String(Number(VECTOR.at) + 301) },
+    { id: 'msg_other' },
+    { at: String(Number(VECTOR.at) + 1) },
+    { signature: 'v1,' },
+    { now: String(Number(VECTOR.at) - 301) },
+  ]
+  // Some compile the file each time, for a second.
+  const tried = RELEASE || program === 'node' ? forged : forged.slice(0, 2)
+  expect(tried.map(verdict)).toEqual(tried.map(() => 'forged'))
 })
 
 test('the example on the page of verify is the public one', () => {
