@@ -64,10 +64,13 @@ const DOORS: readonly [string, () => { port: number; path: string; headers: stri
   ],
 ]
 
-/** Each listener has one reader: the dearest chunking, some seconds of processor time, is for one door of each. */
+/**
+ * Doors at which the dearest chunking is tried: it takes some seconds of processor time. Both listeners have one reader, and the
+ * admin API shares that of the console login. A webhook without a signature is refused before it is read.
+ */
 const DEAREST = RELEASE
   ? DOORS.map(([name]) => name).filter((name) => name !== 'the admin API')
-  : ['webhooks without a signature', 'the console login']
+  : ['webhooks with a forged signature', 'the console login']
 
 const WAYS = DOORS.slice(0, FULL ? DOORS.length : 1).flatMap(([name, door]) =>
   CHUNKINGS.filter((chunking) => DEAREST.includes(name) || chunking.name !== 'chunks of 1 byte').map(

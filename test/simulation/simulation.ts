@@ -433,7 +433,7 @@ export class Simulation {
       if (row === undefined || row.ended_at !== null || row.state === 'finished') return
       // An app need not answer once it sees that the session no longer waits.
       const call = this.state.calls.get(callId)
-      if (call?.open === false && this.#chance.is(0.5)) {
+      if (call !== undefined && call.goneAt !== null && this.#chance.is(0.5)) {
         call.forsaken = true
         return
       }

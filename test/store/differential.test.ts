@@ -485,7 +485,7 @@ async function outcomeOf(run: Step[1], side: Side): Promise<unknown> {
   return plain(await on(side.engine, () => run(side)))
 }
 
-it.each(Array.from({ length: repeats(32) }, (_, index) => index + 1))(
+it.each(Array.from({ length: repeats(48) }, (_, index) => index + 1))(
   'one sequence of operations has the same results on each engine: seed %i',
   async (seed) => {
     const [sqlite, postgres] = [new Side('SQLite'), new Side('PostgreSQL')]

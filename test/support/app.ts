@@ -44,7 +44,7 @@ export interface Exchange {
   /** Steady milliseconds. */
   at: number
   /** Secrets whose signature fits, as the public library judges. */
-  readonly signedWith: string[]
+  signedWith: string[]
   /** The status that was sent in full; null while it goes on, or when it was cut. */
   answered: number | null
   /** Steady milliseconds: when it was answered, or its connection closed; null while it goes on. */
@@ -159,10 +159,7 @@ export class App implements AsyncDisposable {
       headers: request.headers,
       raw,
       at: performance.now(),
-      // Few tests ask: the library takes a tenth of what an end-to-end test costs.
-      get signedWith() {
-        return [SECRET, NEXT_SECRET].filter((secret) => fits(secret, raw, this.headers))
-      },
+      signedWith: signersOf(raw, request.headers),
       answered: null,
       endedAt: null,
     }
@@ -210,6 +207,15 @@ function eventOf(value: unknown): Event {
   if (body['specversion'] === undefined) return value as Event
   const { id, type, time, data } = body
   return { id, type, timestamp: time, ...(data as Fields) } as Event
+}
+
+/** One signature is of one secret. One that does not fit costs the library an error with its stack. */
+function signersOf(raw: string, headers: IncomingHttpHeaders): string[] {
+  const secrets = [SECRET, NEXT_SECRET]
+  if (String(headers['webhook-signature']).includes(' '))
+    return secrets.filter((one) => fits(one, raw, headers))
+  const signer = secrets.find((one) => fits(one, raw, headers))
+  return signer === undefined ? [] : [signer]
 }
 
 function fits(secret: string, raw: string, headers: IncomingHttpHeaders): boolean {

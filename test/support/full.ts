@@ -1,7 +1,10 @@
-/** `npm run test:release`: also what is built from Debian's packages, and the tests of e2e with both profiles on each engine. */
+/**
+ * `npm run test:release`: also what is built from Debian's packages, the benchmarks on little input, all repetitions, and the
+ * tests of e2e with both profiles on each engine.
+ */
 export const RELEASE = process.env['RELEASE'] === '1'
 
-/** `npm run test:full`, which CI runs: many crash points and random documents. `npm test` plays a part of them. */
+/** `npm run test:full`, which CI runs: many crash points and half of all random input. `npm test` plays a part of them. */
 export const FULL = RELEASE || process.env['FULL'] === '1'
 
 /** The part of repetitions that a person waits for, and that of CI. */
@@ -34,7 +37,6 @@ export const PROFILES: readonly ProfileName[] = FULL ? ['a', 'b'] : ['a']
  */
 export const FULL_ONLY = [
   'attack/',
-  'bench/run',
   'conform/pings',
   'console/bad-days',
   'console/many',
@@ -49,5 +51,5 @@ export const FULL_ONLY = [
   'torture/',
 ]
 
-/** Files that CI leaves out as well. The image is built in two minutes of two cores, and a benchmark measures nothing there. */
+/** Files that CI leaves out as well. The image is built in two minutes of two cores; the benchmarks are tried in one. */
 export const RELEASE_ONLY = ['bench/run', 'deployment/built-image']

@@ -59,15 +59,4 @@ export const REPLICAS: readonly Mutant[] = [
     "return !this.#ports.store.shards.owns(session === '' ? null : session)",
     'return false',
   ),
-  {
-    name: 'a read that began early answers what another process reported since',
-    edits: [
-      [
-        'sidecar/intake/reconcile.ts',
-        'if (held !== undefined || entry.elsewhere) options.prefetch.drop(sessionId)',
-        'if (held !== undefined) options.prefetch.drop(sessionId)',
-      ],
-    ],
-    replicas: 3,
-  },
 ]

@@ -33,11 +33,11 @@ export function callFaults({ state, db }: Simulation): Fault | null {
 }
 
 function callOf(call: ModelCall, waiting: ReadonlySet<string>): ServiceCall {
-  const { callId, plan, open, taken, refused, notDelivered } = call
+  const { callId, plan, goneAt, taken, refused, notDelivered } = call
   return {
     call_id: callId,
     ours: waiting.has(callId) && NAMES.includes(plan.tool),
-    open,
+    open: goneAt === null,
     answered: taken !== null,
     refused,
     notDelivered,

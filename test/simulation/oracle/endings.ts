@@ -10,8 +10,10 @@ import type { WatchParts } from './watch.ts'
 const AT_ONCE = 2000
 /** And, once nothing goes wrong any more, so soon after a start that finds it gone: a look that failed comes again. */
 const AFTER_CALM = 120_000
-/** And so soon, once nothing goes wrong any more, after a reading was stored that shows the session without the action. */
+/** Nothing goes wrong any more. A call is closed so soon after a reading was stored that shows its session without its action. */
 const AFTER_READING = 2000
+/** A process that could not write tries less and less often, for so long after nothing goes wrong any more. */
+const AFTER_REFUSALS = 60_000
 /** What a call may miss its deadline by all by itself, above all one that was there before us, milliseconds. */
 const SHORT = 20_000
 
@@ -19,19 +21,17 @@ const SHORT = 20_000
 export class Endings {
   readonly #parts: WatchParts
   readonly #putOff
-  readonly #open
+  readonly #isOpen
   /** Found to be gone without work under way: true time. */
   readonly #left = new Map<string, { life: Life; at: number }>()
   /** Put off by its app, and not among what its session requires: true time. */
   readonly #unwanted = new Map<string, number>()
-  /** The process that accepted a call: another one learns of a later end only from what it reads for the call itself. */
-  readonly #accepted = new Map<string, Life>()
-  /** Sessions about which something is asked or answered, by the requests: a call waits for what it asks for itself. */
-  readonly #underWay = new Map<object, { life: Life; sessionId: string }>()
-  /** When the last of these was replied to, or given up, by process and session: true time. */
-  readonly #replied = new Map<string, number>()
-  /** Calls that must be over at `at`, true time. */
-  readonly #shown: { life: Life; sessionId: string; callIds: string[]; at: number }[] = []
+  /** The last process that found a call itself: another one would learn only later that an action is gone that was never stored. */
+  readonly #found = new Map<string, Life>()
+  /** Calls that must be closed by then, true time. */
+  readonly #due = new Map<string, { life: Life; sessionId: string; at: number; resolved: boolean }>()
+  /** Requests about a session that are under way, and when the last one ended: a call waits for the answer to its own. */
+  readonly #requests = new Map<string, { underWay: Set<object>; endedAt: number }>()
   /** True time. */
   calmAt = Infinity
 
@@ -42,8 +42,8 @@ export class Endings {
         'SELECT call_id FROM calls WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL',
       )
       .pluck()
-    this.#open = parts.db
-      .prepare<[string], number>('SELECT 1 FROM calls WHERE call_id = ? AND ended_at IS NULL')
+    this.#isOpen = parts.db
+      .prepare<[string], number>('SELECT ended_at IS NULL FROM calls WHERE call_id = ?')
       .pluck()
   }
 
@@ -62,61 +62,63 @@ export class Endings {
     }
   }
 
-  /** What a stored reading shows to be gone is over soon. */
-  #expect(life: Life, { sessionId, session }: Reading): void {
+  /** The service no longer lists the action of an open call, and a reading that is stored shows that. */
+  #expect(life: Life, { sessionId, session, resolved }: Reading): void {
     const { agenda, sites, state } = this.#parts
     if (!sites.quiet) return
     const listed = new Set(session?.actions.map(({ callId }) => callId))
     const isGone = ({ callId, goneAt }: ModelCall): boolean =>
       goneAt !== null && !listed.has(callId) && (session?.updatedAt ?? Infinity) >= Math.floor(goneAt)
-    const callIds = [...state.calls.values()]
-      .filter((call) => call.sessionId === sessionId && isGone(call))
-      .map(({ callId }) => callId)
-    if (callIds.length > 0) this.#shown.push({ life, sessionId, callIds, at: agenda.now + AFTER_READING })
-  }
-
-  accepted(life: Life, callIds: readonly string[]): void {
-    for (const callId of callIds) this.#accepted.set(callId, life)
-  }
-
-  sent(life: Life, request: object, sessionId: string): void {
-    this.#underWay.set(request, { life, sessionId })
-  }
-
-  replied(request: object): void {
-    const sent = this.#underWay.get(request)
-    if (sent === undefined) return
-    this.#underWay.delete(request)
-    this.#replied.set(`${sent.life.number} ${sent.sessionId}`, this.#parts.agenda.now)
-  }
-
-  /** Whether what was shown to be gone is over. */
-  look(): void {
-    const { agenda, shared, state, trace } = this.#parts
-    for (let [first] = this.#shown; first !== undefined && first.at <= agenda.now; [first] = this.#shown) {
-      const { life, sessionId, callIds } = first
-      this.#shown.shift()
-      const isOwner = shared === null || life.face === null || shared.ownerOf(sessionId) === life.face.id
-      const waits =
-        [...this.#underWay.values()].some((one) => one.life === life && one.sessionId === sessionId) ||
-        (this.#replied.get(`${life.number} ${sessionId}`) ?? 0) > first.at - AFTER_READING
-      if (!life.alive || life.stopping || life.replaced || !isOwner || waits) continue
-      const late = callIds.filter(
-        (callId) =>
-          this.#open.get(callId) !== undefined &&
-          this.#accepted.get(callId) === life &&
-          state.calls.get(callId)?.notDelivered === false,
-      )
-      for (const callId of late)
-        trace.broken(
-          'prompt',
-          `${callId} is not over, and a reading showed ${AFTER_READING} ms ago that it is gone`,
-        )
+    const wasRefused = this.#diskFailed() || (life.face?.cutUntil ?? 0) > 0
+    const at = Math.max(agenda.now, wasRefused ? this.calmAt + AFTER_REFUSALS : 0) + AFTER_READING
+    for (const call of state.calls.values()) {
+      const { callId } = call
+      // It may not be stored yet: a read that began before may still find it.
+      if (call.sessionId === sessionId && isGone(call) && this.#isOpen.get(callId) !== 0)
+        this.#due.set(callId, { life, sessionId, at, resolved: resolved.includes(callId) })
     }
   }
 
+  found(life: Life, callIds: readonly string[]): void {
+    for (const callId of callIds) this.#found.set(callId, life)
+  }
+
+  sent(life: Life, request: object, sessionId: string): void {
+    const key = `${life.number} ${sessionId}`
+    const requests = this.#requests.get(key) ?? { underWay: new Set(), endedAt: -Infinity }
+    this.#requests.set(key, requests)
+    requests.underWay.add(request)
+  }
+
+  replied(life: Life, request: object, sessionId: string): void {
+    const requests = this.#requests.get(`${life.number} ${sessionId}`)
+    if (requests?.underWay.delete(request) === true) requests.endedAt = this.#parts.agenda.now
+  }
+
+  /** After each step. */
+  look(): void {
+    const { agenda, shared, state, trace } = this.#parts
+    for (const [callId, due] of this.#due) {
+      if (due.at > agenda.now) continue
+      const { life, sessionId } = due
+      const requests = this.#requests.get(`${life.number} ${sessionId}`)
+      const isOwner = shared === null || shared.ownerOf(sessionId) === life.face?.id
+      const isOurs = isOwner && (due.resolved || this.#found.get(callId) === life)
+      const isOpen = this.#isOpen.get(callId) === 1 && state.calls.get(callId)?.notDelivered === false
+      if (!isOpen || !isOurs || !life.alive || life.stopping || life.replaced) this.#due.delete(callId)
+      else if (requests !== undefined && requests.endedAt > due.at - AFTER_READING)
+        due.at = requests.endedAt + AFTER_READING
+      else if (requests === undefined || requests.underWay.size === 0)
+        trace.broken('prompt', `${callId} is open, and its action was shown to be gone`)
+    }
+  }
+
+  #diskFailed(): boolean {
+    return this.#parts.sites.fired.some(({ fault }) => fault.startsWith('disk_'))
+  }
+
   closed(life: Life, callId: string): void {
-    const { agenda, sites, state, trace } = this.#parts
+    const { agenda, state, trace } = this.#parts
     const { now } = agenda
     const left = this.#left.get(callId)
     const unwanted = this.#unwanted.get(callId) ?? Infinity
@@ -124,11 +126,10 @@ export class Endings {
     if (state.calls.get(callId)?.notDelivered === true) return
     const late = (since: number): void =>
       trace.broken('prompt', `${callId} was closed ${Math.round(now - since)} ms after its action was gone`)
-    const diskFailed = (): boolean => sites.fired.some(({ fault }) => fault.startsWith('disk_'))
     // A process whose database was out of reach tries less and less often to write what its tool has said.
     const wasCut = (at: number): boolean => (life.face?.cutUntil ?? 0) > at
     if (left?.life === life && now - left.at > AT_ONCE && life.asleepUntil < left.at)
-      if (!wasCut(left.at) && !diskFailed()) late(left.at)
+      if (!wasCut(left.at) && !this.#diskFailed()) late(left.at)
     const since = Math.max(unwanted, this.calmAt, life.startedAt, life.asleepUntil)
     if (now - since > AFTER_CALM) late(since)
   }

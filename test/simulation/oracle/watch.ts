@@ -198,10 +198,8 @@ export class Watch {
     for (const hint of batch.hints ?? []) {
       if (hint.channel === 'webhook') this.#hinted.set(hint.sessionId ?? '', this.#parts.agenda.now)
     }
-    this.#endings.accepted(
-      life,
-      (batch.newCalls ?? []).map(({ callId }) => callId),
-    )
+    const offered = (batch.newCalls ?? []).map(({ callId }) => callId)
+    this.#endings.found(life, offered)
     for (const reading of batch.readings ?? [])
       if (!stale.includes(reading.sessionId)) this.#endings.read(life, reading)
     for (const { callId, event } of batch.calls ?? [])
@@ -276,9 +274,9 @@ export class Watch {
       this.#broken('I9', 'the service is asked again and again without a pause')
     this.#entitled(life, name, request)
     if (!('method' in request)) return
-    if (name === 'read session')
-      this.#endings.sent(life, request, request.url.slice(request.url.lastIndexOf('/') + 1))
-    if (name === 'answer') this.#posting(life, request)
+    const subject = subjectOf(name, request)
+    if (subject !== null) this.#endings.sent(life, request, subject)
+    if (name === 'answer') this.#posting(request)
     if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string; uncertain: boolean })
     if (name === 'callback') this.#callback(life, request)
   }
@@ -306,7 +304,8 @@ export class Watch {
   }
 
   replied(life: Life, name: string, request: HttpRequest): void {
-    this.#endings.replied(request)
+    const subject = subjectOf(name, request)
+    if (subject !== null) this.#endings.replied(life, request, subject)
     if (name !== 'callback') return
     for (const lane of this.#lanesOf(life, request))
       this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
@@ -364,13 +363,12 @@ export class Watch {
     for (const { id } of eventsOf(request)) this.#receipt(handlerOf(request), id).unread = life
   }
 
-  #posting(life: Life, request: HttpRequest): void {
+  #posting(request: HttpRequest): void {
     const body = JSON.parse(textOf(request)) as {
       call_id: string
       output?: string
       error?: string
     }
-    this.#endings.sent(life, request, this.#parts.state.calls.get(body.call_id)?.sessionId ?? '')
     const text = body.output === undefined ? `error ${body.error}` : `output ${body.output}`
     const row = this.#call.get(body.call_id)
     if (row === undefined || `${row.result_kind} ${row.result_text}` !== text)
@@ -592,6 +590,13 @@ function goneFrom(db: Sqlite) {
 
 function handlerOf({ url }: HttpRequest): string {
   return url.slice(url.lastIndexOf('/') + 1)
+}
+
+/** The session that is read, or that an answer is for; null: neither. */
+function subjectOf(name: string, { url }: HttpRequest): string | null {
+  if (name !== 'read session' && name !== 'answer') return null
+  const [, session = ''] = /\/sessions\/([^/?]+)/.exec(url) ?? []
+  return session
 }
 
 /** Whose facts it carries. */

@@ -188,7 +188,6 @@ export class Agent {
         notDelivered: false,
         forsaken: false,
         refused: false,
-        open: true,
         goneAt: null,
       }
       this.#state.calls.set(callId, call)
@@ -234,7 +233,7 @@ export class Agent {
 
   /** The agent waits for this call no longer. */
   close(session: ModelSession, call: ModelCall): void {
-    if (!call.open) return
+    if (call.goneAt !== null) return
     this.#gone(call)
     session.actions = session.actions.filter((action) => action.call !== call)
     this.#state.emit('tool.resolved', session, call.turnId, { call_id: call.callId })
@@ -242,7 +241,6 @@ export class Agent {
   }
 
   #gone(call: ModelCall): void {
-    call.open = false
     call.goneAt = this.#state.now()
   }
 

@@ -157,7 +157,8 @@ export class Api {
 
   #answer(session: ModelSession, { body }: Asked, chance: Chance): Said {
     const call = this.#state.calls.get(String(body['call_id']))
-    if (call === undefined || !call.open) return chance.is(0.5) ? notFound() : refusal(409, 'conflict')
+    if (call === undefined || call.goneAt !== null)
+      return chance.is(0.5) ? notFound() : refusal(409, 'conflict')
     const text = JSON.stringify({ output: body['output'], error: body['error'] })
     if (!call.plan.held) {
       this.#agent.drop(session, call)

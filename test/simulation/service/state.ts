@@ -26,8 +26,7 @@ export interface ModelCall {
   /** Its app has seen that the session no longer waits, and will not answer. */
   forsaken: boolean
   refused: boolean
-  open: boolean
-  /** The service's clock since when it is not open; null: it is. */
+  /** When its agent stopped waiting for it, on the service's clock; null: it waits. */
   goneAt: number | null
 }
 
