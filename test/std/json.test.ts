@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseJson, PASSED_ON, withPlainNumbers, writeJson, type Json } from '../../src/std/json.ts'
-import { FULL, repeats } from '../support/full.ts'
+import { RELEASE, repeats } from '../support/full.ts'
 
 const LONG = '12345678901234567890'
 
@@ -264,7 +264,7 @@ const DENSE: Record<string, { text: string; times: number }> = {
   spaces: { text: `[${' '.repeat(SIZE)}${LONG}]`, times: 4.6 },
 }
 
-describe.runIf(FULL)('the time that exact numbers cost', () => {
+describe.runIf(RELEASE)('the time that exact numbers cost', () => {
   it('stays a multiple of a plain parse for numbers at each depth, which nothing can write again', () => {
     const text = `${filled(`[1,${LONG},`)}0${']'.repeat(Math.ceil(SIZE / 24))}`
     // Measured: 2.9 to 4.1.

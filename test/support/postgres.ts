@@ -213,7 +213,9 @@ export async function createDatabase(): Promise<string> {
 export async function openDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
   const server = await sharedServer()
   const name = `test_${randomBytes(6).toString('hex')}`
-  await administer(server, `CREATE DATABASE ${name}`)
+  // 300 files: through the log, block by block, they take twice as long. PostgreSQL 14, which may be given, knows no other way.
+  const strategy = process.env[GIVEN] === undefined ? 'STRATEGY = FILE_COPY' : ''
+  await administer(server, `CREATE DATABASE ${name} ${strategy}`)
   const url = new URL(server)
   url.pathname = `/${name}`
   return { url: url.href, drop: () => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) }
