@@ -21,7 +21,7 @@ import { count as countIn, type Broken, type Tally } from './tally.ts'
  */
 
 /** From so many seeds on, every place and fault must have been tried. */
-const GATE = 1000
+const GATE = 800
 /** Milliseconds between lines of progress. */
 const PROGRESS = 10_000
 /** Seeds that may be spent on a place that was not crashed. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { FULL } from '../support/full.ts'
+import { FULL, RELEASE } from '../support/full.ts'
 import { campaign } from './campaign.ts'
 import { play } from './chunk.ts'
 import { openJournal, saveJournal } from './journal.ts'
@@ -39,7 +39,7 @@ describe('the simulated sidecar', () => {
     },
   )
 
-  it.runIf(FULL)(
+  it.runIf(RELEASE)(
     'continues an interrupted campaign, but none of other sources',
     { timeout: 120_000 },
     async () => {

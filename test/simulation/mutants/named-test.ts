@@ -68,7 +68,7 @@ async function execute(
   args: readonly string[],
 ): Promise<{ code: number; out: string }> {
   try {
-    const env = { ...process.env, FULL: '1' }
+    const env = { ...process.env, RELEASE: '1' }
     const options = { cwd: folder, timeout: LIMIT, maxBuffer: Infinity, env }
     const { stdout } = await promisify(execFile)(process.execPath, [script, ...args], options)
     return { code: 0, out: stdout }
