@@ -1,6 +1,6 @@
 /**
- * `npm run test:release`: also what is built from Debian's packages, the benchmarks on little input, all repetitions, and the
- * tests of e2e with both profiles on each engine.
+ * `npm run test:release`: also what is built from Debian's packages, the benchmarks on little input, all repetitions, the
+ * replays of planted bugs, and the tests of e2e with both profiles on each engine.
  */
 export const RELEASE = process.env['RELEASE'] === '1'
 
