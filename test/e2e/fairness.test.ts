@@ -9,11 +9,10 @@ const TAKES = 200
 /** Facts whose way is measured. */
 const FACTS = 8
 const DELTAS = 2000
-/**
- * Behind the transient events, of which 250 come with each fact, a fact would wait for fifteen callbacks where 16 run at once. A
- * busy machine delays one by half a callback, milliseconds.
- */
-const NOISE = TAKES
+/** Far less than one callback, and more than the noise of a busy machine, milliseconds. */
+const NOISE = TAKES / 2
+/** A machine that is busy in one round delays the facts of that round: one of so many must be without noise. */
+const ROUNDS = 3
 
 const THINK = Array.from({ length: DELTAS / FACTS }, (_, nth) => `think ${nth}`)
 
@@ -55,11 +54,15 @@ test.for(some([16, 1]))(
   '2,000 transient events of one session delay no fact of another at concurrency %i',
   { timeout: 120_000 },
   async (concurrency) => {
-    const without = await measure(concurrency, ['agent.message'])
-    const among = await measure(concurrency, ['agent.message', 'agent.thinking'])
-    expect(without.deltas).toBe(0)
-    expect(among.deltas).toBeGreaterThan(0)
-    expect(among.fact).toBeLessThan(without.fact + NOISE)
+    let delay = Infinity
+    for (let round = 0; round < ROUNDS && delay >= NOISE; round++) {
+      const without = await measure(concurrency, ['agent.message'])
+      const among = await measure(concurrency, ['agent.message', 'agent.thinking'])
+      expect(without.deltas).toBe(0)
+      expect(among.deltas).toBeGreaterThan(0)
+      delay = among.fact - without.fact
+    }
+    expect(delay).toBeLessThan(NOISE)
   },
 )
 
