@@ -92,8 +92,7 @@ function sitesOf({ upkeep, scope = null, replicas }: Scenario): readonly string[
 }
 
 async function play(simulation: Simulation, mode: Mode): Promise<void> {
-  const { agenda, trace, scenario, sites } = simulation
-  const { watch } = simulation
+  const { agenda, trace, scenario, sites, watch } = simulation
   watch.fairness = new Fairness(simulation)
   const over = (): boolean => {
     watch.look()
