@@ -849,14 +849,14 @@ export class Face {
   }
 
   #nextHint(): number | null {
-    return this.#next(this.#hints.all(), ({ session_id: id }) => ({
+    return this.#next(this.#hints.iterate(), ({ session_id: id }) => ({
       key: `hint ${id}`,
       sessionId: id === '' ? null : id,
     }))
   }
 
   #nextLane(handler: string): number | null {
-    return this.#next(this.#lanes.all(handler), ({ id, key }) => ({
+    return this.#next(this.#lanes.iterate(handler), ({ id, key }) => ({
       key: `lane ${id}`,
       sessionId: this.#sessionOf(key),
     }))
@@ -871,7 +871,7 @@ export class Face {
 
   /** Milliseconds until the first row is due that is ours and free. */
   #next<R extends { due_at: number }>(
-    rows: readonly R[],
+    rows: Iterable<R>,
     nameOf: (row: R) => { key: string; sessionId: string | null },
   ): number | null {
     for (const row of rows) {
