@@ -1,6 +1,6 @@
 import { OperatorError } from '../std/errors.ts'
 import { isObject, numberOf, type JsonObject } from '../std/json.ts'
-import { encodeId } from '../client/discovery/fill.ts'
+import { encodeId } from '../std/path.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import { watchDeadLetters } from './dead-letters.ts'
 import { waitForDelivery } from './delivery.ts'

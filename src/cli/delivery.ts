@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject, numberOf, type JsonObject } from '../std/json.ts'
-import { encodeId } from '../client/discovery/fill.ts'
+import { encodeId } from '../std/path.ts'
 import { adminClient, timeOf, type AdminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { nextAttempt } from './next-attempt.ts'

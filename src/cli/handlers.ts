@@ -1,4 +1,4 @@
-import { encodeId } from '../client/discovery/fill.ts'
+import { encodeId } from '../std/path.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { jsonLine } from './terminal.ts'

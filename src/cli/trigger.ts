@@ -1,7 +1,7 @@
 import { doubtAbout } from '../core/event-type.ts'
 import { OperatorError } from '../std/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../std/json.ts'
-import { encodeId } from '../client/discovery/fill.ts'
+import { encodeId } from '../std/path.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, quoted } from './reply.ts'

@@ -1,6 +1,7 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Random } from '../std/ports.ts'
-import { fillPath, type Ids } from './discovery/fill.ts'
+import { fillPath } from '../std/path.ts'
+import type { Ids } from './discovery/parameters.ts'
 import type { Call } from './transport/requester.ts'
 import type { Route } from './discovery/route.ts'
 import type { WholeName } from './discovery/whole.ts'
@@ -42,7 +43,7 @@ export function callOf(operation: Operation, route: Route, request: Request, key
   return {
     operation: name,
     method: route.method,
-    path: fillPath(route.path, ids, Object.values(ids).at(-1)) + queryOf(query),
+    path: fillPath(route, ids, Object.values(ids).at(-1)) + queryOf(query),
     signal,
     patience: operation.left(),
     ...(text === undefined ? {} : { text }),

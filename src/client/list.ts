@@ -1,6 +1,6 @@
 import { Malformed } from '../core/wire.ts'
 import type { Page } from '../core/resource.ts'
-import type { Ids } from './discovery/fill.ts'
+import type { Ids } from './discovery/parameters.ts'
 import { asList, parsePage } from '../protocol/answers.ts'
 import type { WholeName } from './discovery/whole.ts'
 import type { CallOptions, PageQuery } from './request.ts'

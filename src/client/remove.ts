@@ -1,5 +1,5 @@
 import { ServiceError } from '../core/errors.ts'
-import type { Ids } from './discovery/fill.ts'
+import type { Ids } from './discovery/parameters.ts'
 import type { WholeName } from './discovery/whole.ts'
 import type { CallOptions } from './request.ts'
 import type { Transport } from './transport.ts'

@@ -11,7 +11,9 @@ import type { Discovery, OperationName } from './discovery/discovery.ts'
 import { openEvents } from './transport/events.ts'
 import { Explorer } from './explorer.ts'
 import { readJson, readResource } from '../std/depth.ts'
-import { fillPath, fillTemplate, type Ids, type Template } from './discovery/fill.ts'
+import { fillPath } from '../std/path.ts'
+import { fillTemplate, type Template } from '../std/template.ts'
+import type { Ids } from './discovery/parameters.ts'
 import type { RefusedFor } from './transport/budget.ts'
 import { Requester } from './transport/requester.ts'
 import type { Observation } from './transport/requester.ts'
@@ -138,7 +140,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     return requester.send({
       operation,
       method: route.method,
-      path: fillPath(route.path, ids, ids.turn) + queryOf(query),
+      path: fillPath(route, ids, ids.turn) + queryOf(query),
       ...(body === undefined ? {} : { body: body() }),
       ...(posting === undefined ? {} : { posting }),
     })

@@ -1,5 +1,5 @@
 import type { Json } from '../std/json.ts'
-import { fillPath } from './discovery/fill.ts'
+import { fillPath } from '../std/path.ts'
 import { CREATE_BODY_MAX } from './limits.ts'
 import { listOf } from './list.ts'
 import type { List } from './list.ts'
@@ -85,7 +85,7 @@ export function sessionsOf(transport: Transport): Sessions {
     steer: (session, text, options) => say(session, text, true, options),
     events: (session, options) => {
       const pathOf = async () =>
-        fillPath((await transport.routeOf('sessionStream')).path, { session }, session)
+        fillPath(await transport.routeOf('sessionStream'), { session }, session)
       return openStream(transport, pathOf, options)
     },
   }

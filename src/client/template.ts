@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Json } from '../std/json.ts'
-import { fillTemplate } from './discovery/fill.ts'
+import { fillTemplate } from '../std/template.ts'
 
 /**
  * A body that discovery found, with its placeholders filled. The error names `key`, which sets the body in `routes`

@@ -1,6 +1,7 @@
 import { assert, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fillPath, parametersOf } from '../../src/client/discovery/fill.ts'
+import { parametersOf } from '../../src/client/discovery/parameters.ts'
+import { encodeId, fillPath } from '../../src/std/path.ts'
 import { canFill, endsInParameter, isPlainPath, lastWord, samePath } from '../../src/client/discovery/path.ts'
 
 describe('a path', () => {
@@ -87,13 +88,15 @@ describe('a path', () => {
 
   it('is filled with each id, and with given values for parameters that we do not know', () => {
     const ids = { session: 's/1', turn: 't?', call: 'c' }
-    expect(fillPath('/v1/sessions/{id}/turns/{turn_id}', ids)).toBe('/v1/sessions/s%2F1/turns/t%3F')
-    expect(fillPath('/v1/things/{id}/turns/{id}', ids, 'else')).toBe('/v1/things/else/turns/t%3F')
-    expect(fillPath('/v1/things/{id}/agents/{id}', ids)).toBe('/v1/things//agents/')
+    const fill = (path: string, otherwise?: string) =>
+      fillPath({ path, parameters: parametersOf(path) }, ids, otherwise)
+    expect(fill('/v1/sessions/{id}/turns/{turn_id}')).toBe('/v1/sessions/s%2F1/turns/t%3F')
+    expect(fill('/v1/things/{id}/turns/{id}', 'else')).toBe('/v1/things/else/turns/t%3F')
+    expect(fill('/v1/things/{id}/agents/{id}')).toBe('/v1/things//agents/')
   })
 
   it('stays within its segments, whatever the id', () => {
-    const filled = (id: string) => fillPath('/v1/sessions/{id}/turns', { session: id })
+    const filled = (id: string) => `/v1/sessions/${encodeId(id)}/turns`
     expect(['.', '..', '...'].map(filled)).toEqual([
       '/v1/sessions/%252E/turns',
       '/v1/sessions/%252E%252E/turns',

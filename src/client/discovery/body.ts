@@ -1,4 +1,4 @@
-import type { Template } from './fill.ts'
+import type { Template } from '../../std/template.ts'
 import type { OpenApi } from './openapi.ts'
 import { choicesOf, givenValue, shapesOf, takesText } from './schema.ts'
 import type { Shape } from './schema.ts'

@@ -1,4 +1,4 @@
-import type { Template } from './fill.ts'
+import type { Template } from '../../std/template.ts'
 import {
   findAnswerRoute,
   findArtifactList,

@@ -1,4 +1,4 @@
-import { parametersOf, type Named } from './fill.ts'
+import { parametersOf, type Named } from './parameters.ts'
 
 /** Plain paths only: a path of a document must stay on the service's own origin, below its own address. */
 const PLAIN = /^(\/([A-Za-z0-9._~:@!$&'()*+,;=-]+|\{[A-Za-z_][A-Za-z0-9_.-]*\}))+$/

@@ -2,15 +2,15 @@ import { OperatorError } from '../../std/errors.ts'
 import type { Json } from '../../std/json.ts'
 import type { Method, OpenApi, Operation } from './openapi.ts'
 import { canFill, isPlainPath, samePath } from './path.ts'
-import type { Named } from './fill.ts'
+import { parametersOf, type Named } from './parameters.ts'
+import type { PathTemplate } from '../../std/path.ts'
 
 export type How = 'document' | 'override' | 'default'
 
-export interface Route {
+/** The path is a template as in the document. */
+export interface Route extends PathTemplate<Named> {
   found: true
   method: Method
-  /** A template as in the document. */
-  path: string
   how: How
   /** The scopes that the document requires; null when it does not specify them. */
   scopes: readonly string[] | null
@@ -37,9 +37,13 @@ export interface RouteOverrides {
   idempotency_header?: string
 }
 
+function templateOf(path: string): PathTemplate<Named> {
+  return { path, parameters: parametersOf(path) }
+}
+
 export function routeOf(operation: Operation, how: How = 'document'): Route {
   const query = operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name)
-  return { found: true, method: operation.method, path: operation.path, how, scopes: operation.scopes, query }
+  return { found: true, method: operation.method, ...templateOf(operation.path), how, scopes: operation.scopes, query }
 }
 
 /** The operation of the document at this path, with any names of the parameters. */
@@ -51,7 +55,7 @@ export function operationAt(api: OpenApi, method: Method, path: string): Operati
 export function fixedRoute(api: OpenApi, method: Method, path: string): Route {
   const operation = operationAt(api, method, path)
   if (operation !== undefined) return routeOf(operation)
-  return { found: true, method, path, how: 'default', scopes: null, query: [] }
+  return { found: true, method, ...templateOf(path), how: 'default', scopes: null, query: [] }
 }
 
 /**
@@ -77,7 +81,7 @@ export function overriddenRoute<Key extends string>(
     const known = ids.map((id) => `{${id}_id}`).join(' and ')
     throw new OperatorError(`service.routes.${key}: "${path}" may have only the parameters ${known}`, 2)
   }
-  return { ...fixedRoute(api, method, path), path, how: 'override' }
+  return { ...fixedRoute(api, method, path), ...templateOf(path), how: 'override' }
 }
 
 export function noRoute(what: string, key?: string): NoRoute {

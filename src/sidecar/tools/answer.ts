@@ -3,7 +3,6 @@ import { stageOf, transition, type CallEvent } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
-import { attributesOf, traceOf } from '../../core/tool.ts'
 import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
 import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
@@ -84,9 +83,7 @@ async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promis
 }
 
 async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<string | null> {
-  const session = await ports.summaries.get(call.sessionId)
-  const source = session === null ? ports.summaries.traceOf(call.sessionId) : traceOf({ ...call, session })
-  const span = ports.tracer.start('answer', source, () => attributesOf(call))
+  const span = await ports.answerSpan(call)
   const { sessionId, callId } = call
   try {
     const posting = { ...postingOf(ports, call, keyOf(call, result)), traceparent: span.traceparent }

@@ -7,7 +7,7 @@ import type { Service } from '../../core/ports.ts'
 import type { Session, SessionSummary } from '../../core/resource.ts'
 import type { Store } from '../../core/store.ts'
 import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../../core/tool.ts'
-import { traceIdOf, type Tracer, type TraceSource } from '../../core/trace.ts'
+import { traceIdOf, type Span, type TraceSource } from '../../core/trace.ts'
 import type { Hint } from '../../core/hint.ts'
 
 /** A step of a call in the ledger, and what is committed with it. */
@@ -37,7 +37,8 @@ export interface ToolPorts {
     /** From what is in memory, without a read of the store: for log lines. */
     traceOf(sessionId: string): TraceSource
   }
-  tracer: Tracer
+  /** Starts the span of an answer. If the run of the call began here, both are in one trace. */
+  answerSpan: (call: Call) => Promise<Span>
   observer: Observer
   clock: Clock
   random: Random

@@ -3,11 +3,12 @@ import { Slots } from '../../std/slots.ts'
 import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
 import type { Lease } from '../../core/lease.ts'
-import { summaryOf, type Session } from '../../core/resource.ts'
+import { summaryOf, type Session, type SessionSummary } from '../../core/resource.ts'
 import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
-import { forFunction } from '../../core/tool.ts'
+import { attributesOf, forFunction, traceOf } from '../../core/tool.ts'
 import { ServiceError } from '../../core/errors.ts'
+import type { Span } from '../../core/trace.ts'
 import type { ShardTopics } from '../../core/shards.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
@@ -126,6 +127,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       keep: (step, over) => ports.keep({ ...step, lease }, over),
     },
   })
+
+  /** The same for a call whose run begins here, with the session that was read. */
+  const beginUnder = (lease: Lease, abort: AbortController, call: Call, session: SessionSummary): Hold => {
+    const held = under(lease, abort)
+    const origin = traceOf({ ...call, session })
+    const answerSpan = async (): Promise<Span> => given.tracer.start('answer', origin, () => attributesOf(call))
+    return { ...held, ports: { ...held.ports, answerSpan } }
+  }
 
   /** Advances a call until it has to wait or ends. `begun`: its run that is under way. */
   const drive = async (first: Call, held: Hold, begun: Promise<Progress> | null = null): Promise<void> => {
@@ -251,6 +260,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     if (!store.shards.owns(call.sessionId)) return call
     if (!pollLoop.running || !service.authorized() || free?.take() !== true) return call
     const abort = hold(call.callId)
+    const summary = summaryOf(session)
     const end = (): void => {
       reserved.delete(running)
       free.free()
@@ -264,13 +274,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
         await withdraw(by, running)
         throw error
       }
-      return await runBegun(by, tool, { call: running, session: summaryOf(session) }, abort.signal)
+      return await runBegun(by, tool, { call: running, session: summary }, abort.signal)
     }
     reserved.set(running, {
       begin(lease) {
         reserved.delete(running)
         take(call)
-        const held = under(lease, abort)
+        const held = beginUnder(lease, abort, running, summary)
         void drive(running, held, run(held.ports).finally(end))
       },
       leave() {

@@ -7,6 +7,8 @@ import type { SessionSummary } from '../../core/resource.ts'
 import { createCircuitBreaker, type Rest } from '../../std/circuit-breaker.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
+import { attributesOf, traceOf } from '../../core/tool.ts'
+import type { Tracer } from '../../core/trace.ts'
 import type { Progress, Step, ToolPorts } from './context.ts'
 
 /** Writes the events of calls: each event is stored before its effect is visible outside. */
@@ -113,8 +115,8 @@ export async function closeGone(
   }
 }
 
-/** The ports that other parts give; `keep` is made here. */
-export type GivenPorts = Omit<ToolPorts, 'keep'>
+/** The ports that other parts give; the others are made here. */
+export type GivenPorts = Omit<ToolPorts, 'keep' | 'answerSpan'> & { tracer: Tracer }
 
 /** A step that the store refuses opens the circuit breaker `rest`; the next step that is stored closes it. */
 export interface LedgerPorts {
@@ -146,8 +148,14 @@ export function ledgerPorts(given: GivenPorts): LedgerPorts {
       }
     }
   }
+  const answerSpan: ToolPorts['answerSpan'] = async (call) => {
+    const { summaries, tracer } = given
+    const session = await summaries.get(call.sessionId)
+    const origin = session === null ? summaries.traceOf(call.sessionId) : traceOf({ ...call, session })
+    return tracer.start('answer', origin, () => attributesOf(call))
+  }
   return {
-    ports: { ...given, step, keep },
+    ports: { ...given, step, keep, answerSpan },
     rest,
     async postpone(claim, wait) {
       try {
