@@ -432,6 +432,22 @@ describe('a tool that answers later', () => {
 })
 
 describe('an answer', () => {
+  it('is in the trace of its run, though the session has another traceparent by then', async () => {
+    const world = toolWorld()
+    const ids = ['a', 'b'].map((digit) => digit.repeat(32))
+    const [first, later] = ids.map((id) => ({ traceparent: `00-${id}-${'c'.repeat(16)}-01` }))
+    world.service.waiting.add('call_1')
+    world.service.metadata = first ?? {}
+    world.run = async () => {
+      world.service.metadata = later ?? {}
+      return output('42')
+    }
+    await world.takeOn(world.callAs('call_1'))
+    await world.clock.settle()
+    expect(world.runs.map(({ session }) => session.metadata)).toEqual([first])
+    expect(world.service.traceparents.map((text) => text?.slice(3, 35))).toEqual([ids[0]])
+  })
+
   it('that is refused after one without a reply, and whose action is no longer listed, has an unknown outcome', async () => {
     const world = toolWorld()
     world.service.reply = (callId) => {

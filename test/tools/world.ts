@@ -62,6 +62,11 @@ class FakeService {
   /** While none waits. */
   status = 'idle'
 
+  /** Of the session. */
+  metadata: Record<string, string> = {}
+  /** Of each post of an answer. */
+  traceparents: (string | undefined)[] = []
+
   /** Instead of a reading. */
   unreachable: Error | null = null
 
@@ -74,7 +79,7 @@ class FakeService {
       name: 'lookup',
     }))
     const status = required_actions.length > 0 ? 'requires_action' : this.status
-    return readSession({ id: 'ses_1', status, updated_at: 1, required_actions }, () => undefined)
+    return readSession({ id: 'ses_1', status, updated_at: 1, metadata: this.metadata, required_actions }, () => undefined)
   }
 }
 
@@ -116,10 +121,11 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
     Service,
     'answer' | 'sendMessage' | 'idempotent' | 'listItems' | 'clockOffset' | 'clockOpen' | 'authorized'
   > = {
-    async answer(_, callId, answer, { key, maySend }) {
+    async answer(_, callId, answer, { key, maySend, traceparent }) {
       if (maySend?.() === false) throw refusal(0, 'superseded')
       trace.push('post')
       service.answers.push({ callId, answer, key })
+      service.traceparents.push(traceparent)
       return await service.reply(callId)
     },
     async sendMessage(_, text, { key, maySend }) {
@@ -191,7 +197,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         observer: fanOut([{ call: (report) => reports.push(report) }]),
         clock,
         summaries: {
-          get: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
+          get: async () => ({ title: 'One', metadata: service.metadata, status: 'requires_action' }),
           traceOf: (key) => ({ given: undefined, key }),
         },
         tracer: plainTracer(longestWaits),
@@ -280,6 +286,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         title: 'One',
         status: 'requires_action',
         updated_at: 1,
+        metadata: service.metadata,
         required_actions: [],
       }
       await this.host.takeOn(
