@@ -84,8 +84,7 @@ export function sessionsOf(transport: Transport): Sessions {
     send: (session, text, options) => say(session, text, false, options),
     steer: (session, text, options) => say(session, text, true, options),
     events: (session, options) => {
-      const pathOf = async () =>
-        fillPath(await transport.routeOf('sessionStream'), { session }, session)
+      const pathOf = async () => fillPath(await transport.routeOf('sessionStream'), { session }, session)
       return openStream(transport, pathOf, options)
     },
   }

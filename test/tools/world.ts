@@ -79,7 +79,10 @@ class FakeService {
       name: 'lookup',
     }))
     const status = required_actions.length > 0 ? 'requires_action' : this.status
-    return readSession({ id: 'ses_1', status, updated_at: 1, metadata: this.metadata, required_actions }, () => undefined)
+    return readSession(
+      { id: 'ses_1', status, updated_at: 1, metadata: this.metadata, required_actions },
+      () => undefined,
+    )
   }
 }
 

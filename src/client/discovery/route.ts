@@ -43,7 +43,14 @@ function templateOf(path: string): PathTemplate<Named> {
 
 export function routeOf(operation: Operation, how: How = 'document'): Route {
   const query = operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name)
-  return { found: true, method: operation.method, ...templateOf(operation.path), how, scopes: operation.scopes, query }
+  return {
+    found: true,
+    method: operation.method,
+    ...templateOf(operation.path),
+    how,
+    scopes: operation.scopes,
+    query,
+  }
 }
 
 /** The operation of the document at this path, with any names of the parameters. */

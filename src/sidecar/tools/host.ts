@@ -132,7 +132,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const beginUnder = (lease: Lease, abort: AbortController, call: Call, session: SessionSummary): Hold => {
     const held = under(lease, abort)
     const origin = traceOf({ ...call, session })
-    const answerSpan = async (): Promise<Span> => given.tracer.start('answer', origin, () => attributesOf(call))
+    const answerSpan = async (): Promise<Span> =>
+      given.tracer.start('answer', origin, () => attributesOf(call))
     return { ...held, ports: { ...held.ports, answerSpan } }
   }
 
