@@ -119,6 +119,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     /** Created when the request is sent: a route that has moved may need another path. */
     body?: () => JsonObject
     posting?: Posting
+    signal?: AbortSignal | undefined
   }
 
   async function send(operation: OperationName, request: Request): Promise<HttpReply> {
@@ -135,7 +136,7 @@ export function createService(options: ServiceOptions): ServiceClient {
   function sendTo(
     operation: OperationName,
     route: Route,
-    { ids = {}, query, body, posting }: Request,
+    { ids = {}, query, body, posting, signal }: Request,
   ): Promise<HttpReply> {
     return requester.send({
       operation,
@@ -143,6 +144,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       path: fillPath(route, ids, ids.turn) + queryOf(query),
       ...(body === undefined ? {} : { body: body() }),
       ...(posting === undefined ? {} : { posting }),
+      ...(signal === undefined ? {} : { signal: AbortSignal.any([signal, requester.stopped]) }),
     })
   }
 
@@ -197,8 +199,8 @@ export function createService(options: ServiceOptions): ServiceClient {
   return {
     health: () => read('health', {}, parseHealth),
     listSessions: (query) => readPage('listSessions', {}, query, (entry) => readSession(entry, onSkipped)),
-    readSession: (session) =>
-      read('readSession', { ids: { session } }, (value) => readSession(value, onSkipped)),
+    readSession: (session, signal) =>
+      read('readSession', { ids: { session }, signal }, (value) => readSession(value, onSkipped)),
     listTurns: (session, query) =>
       readPage('listTurns', { session }, paging(query), (entry) => readTurn(entry, session)),
     listItems: (session, query) =>
@@ -246,6 +248,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     heed: (refused) => budget.heed(refused),
     budget: () => budget.remaining(),
     heldUntil: () => (budget.heldFor > 0 ? Math.ceil(clock.now() + budget.heldFor) : null),
+    drain: () => requester.drain(),
     stop: () => requester.stop(),
   }
 }

@@ -32,7 +32,8 @@ export interface Posting {
 export interface Service {
   health(): Promise<Health>
   listSessions(query: ListQuery): Promise<Page<Session>>
-  readSession(id: string): Promise<Session>
+  /** `signal` ends the request. */
+  readSession(id: string, signal?: AbortSignal): Promise<Session>
   listTurns(sessionId: string, query: ListQuery): Promise<Page<Turn>>
   /** The single turn. null if its route is unknown: then the caller reads the list. */
   readTurn(sessionId: string, turnId: string): Promise<Turn | null>
@@ -57,4 +58,9 @@ export interface Service {
   authorized(): boolean
   /** Calls `listener` whenever `authorized()` changes. */
   onAuthorization(listener: (authorized: boolean) => void): void
+  /**
+   * The process stops: a request that waits for the rate budget, or would have to, fails with the code `stopped`. Other
+   * requests are still sent.
+   */
+  drain(): void
 }

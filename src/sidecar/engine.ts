@@ -121,10 +121,13 @@ export function createEngine(options: EngineOptions): Engine {
       store,
       observer,
       hint,
-      summaries,
+      sessions: {
+        read: (sessionId, signal) => readSession(service, sessionId, signal),
+        summary: summaries.get,
+        traceOf,
+      },
       add: intake.addCalls,
       step: intake.step,
-      refresh: (sessionId: string) => readSession(service, sessionId),
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
   )
@@ -278,6 +281,7 @@ export function createEngine(options: EngineOptions): Engine {
     async stop(grace) {
       phase = 'stopped'
       stopping.abort()
+      service.drain()
       poll?.stop()
       subscription?.stop()
       const looksFirst = reconciler.looksFirst()

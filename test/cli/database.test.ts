@@ -156,7 +156,7 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
     'the database is missing',
     () => ({ url: at('postgres', 'nowhere') }),
     'there is no database nowhere at 127.0.0.1:',
-    'create it: CREATE DATABASE "nowhere" OWNER "postgres"',
+    'correct its name, or create it: CREATE DATABASE "nowhere" OWNER "postgres"',
   ],
   [
     'the user may not create tables',

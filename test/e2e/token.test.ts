@@ -117,6 +117,22 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     const ends = rig.app.delivered().filter(({ type }) => type === 'turn.completed')
     expect(new Set(ends.map(({ id }) => id)).size).toBe(3)
   })
+
+  test('a sidecar that was asked to wait stops at once, and the next one reads what it missed', async () => {
+    await using rig = await Rig.open({ details })
+    const session = await rig.client.start('say Hello')
+    await rig.event('turn.settled')
+    await rig.client.send(session, 'wait 500ms', 'say again')
+    rig.emulator.faults.set({ rate_limit: 100, retry_after: 20 })
+    await until('refusal', () => rig.gateway.passed.some(({ status }) => status === 429))
+    rig.emulator.faults.set({})
+    await rig.client.reached(session, 'idle')
+    const begun = performance.now()
+    await rig.stop()
+    expect(performance.now() - begun).toBeLessThan(5000)
+    await rig.start()
+    await assertWhole(rig)
+  })
 })
 
 describe.for(PROFILES)('a token that is not enough (%s)', (details) => {

@@ -117,6 +117,7 @@ describe('the alerts', () => {
       'NoLeader',
       'ShardsUnowned',
       'ReplicasDiffer',
+      'SidecarAbsent',
     ])
     const { tests } = parse(readFileSync(path.join(ROOT, 'test/pictures/alerts.yaml'), 'utf8')) as {
       tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[]

@@ -462,6 +462,20 @@ describe('an answer', () => {
     expect(world.reports.map(({ outcome }) => outcome)).toEqual(['unknown'])
   })
 
+  it('that is refused ends its call as soon as the action is gone, though a read of its own hangs', async () => {
+    const world = toolWorld()
+    world.service.reply = () => {
+      world.service.hangs = true
+      throw refusal(422, 'invalid_output')
+    }
+    await world.found()
+    expect(world.trace.at(-1)).toBe('read')
+    world.host.actionsGone(['call_1'], 'resolved')
+    await world.clock.settle()
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'expired' })
+    expect(await world.facts()).toEqual(['call.failed'])
+  })
+
   it('without a reply is posted again, the same, after the service said that it still waits', async () => {
     const world = toolWorld()
     let replies = 0

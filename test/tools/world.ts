@@ -39,6 +39,13 @@ export function refusal(status: number, code: string, retryAfter: number | null 
   return new ServiceError({ status, code, message: `${code}!`, retryAfter })
 }
 
+/** Ends with an error, once `signal` is aborted. */
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(refusal(0, 'aborted')))
+  })
+}
+
 /** One session of the service, as far as calls are concerned: what waits, and what was answered to it. */
 class FakeService {
   waiting = new Set<string>()
@@ -67,6 +74,8 @@ class FakeService {
   /** Of each post of an answer. */
   traceparents: (string | undefined)[] = []
 
+  /** A read has no answer. */
+  hangs = false
   /** Instead of a reading. */
   unreachable: Error | null = null
 
@@ -193,14 +202,15 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
           return refused.length === 0
         },
         hint: async (more) => void hints.push(...more),
-        refresh: async () => {
-          trace.push('read')
-          return service.session()
-        },
         observer: fanOut([{ call: (report) => reports.push(report) }]),
         clock,
-        summaries: {
-          get: async () => ({ title: 'One', metadata: service.metadata, status: 'requires_action' }),
+        sessions: {
+          read: async (_, signal) => {
+            trace.push('read')
+            if (service.hangs) await aborted(signal)
+            return service.session()
+          },
+          summary: async () => ({ title: 'One', metadata: service.metadata, status: 'requires_action' }),
           traceOf: (key) => ({ given: undefined, key }),
         },
         tracer: plainTracer(longestWaits),

@@ -78,6 +78,8 @@ export class Budget {
   readonly #learned = new Map<string, string>()
   /** Until when every bucket is closed, on the steady clock, and the refusal that closed them. */
   #held: Hold = { until: 0, code: '', status: 0 }
+  /** The error of a request that would have to wait; null: it waits. */
+  #refuses: ServiceError | null = null
 
   constructor(options: BudgetOptions) {
     this.#options = options
@@ -101,6 +103,7 @@ export class Budget {
       bucket.underWay++
       return
     }
+    if (this.#refuses !== null) throw this.#refuses
     if (wait > patience || bucket.waiting.size >= WAITING_MAX) throw this.refusal(name)
     let onAbort: (() => void) | null = null
     await new Promise<void>((resolve, reject) => {
@@ -203,18 +206,26 @@ export class Budget {
     return Object.fromEntries(known.filter((entry): entry is [string, number] => entry[1] !== null))
   }
 
-  /** Fails every request that waits. */
+  /** Fails every request that waits or would have to wait. A request that need not wait is still sent. */
+  drain(error: ServiceError): void {
+    this.#refuses = error
+    for (const { waiting } of this.#buckets.values()) {
+      for (const waiter of waiting) {
+        waiter.timer.cancel()
+        waiter.fail(error)
+      }
+      waiting.clear()
+    }
+  }
+
+  /** Fails every request that waits, and ends its own timers. */
   stop(error: ServiceError): void {
+    this.drain(error)
     this.#held = { until: 0, code: '', status: 0 }
     for (const bucket of this.#buckets.values()) {
       bucket.reopening?.cancel()
       bucket.reopening = null
       bucket.closedUntil = 0
-      for (const waiter of bucket.waiting) {
-        waiter.timer.cancel()
-        waiter.fail(error)
-      }
-      bucket.waiting.clear()
     }
   }
 

@@ -254,6 +254,11 @@ export class Requester {
     throw this.#refusal(operation, { status, headers: answered, body }, token, bucket)
   }
 
+  /** The process ends soon: a request that waits for the rate budget, or would have to, fails. Others are sent. */
+  drain(): void {
+    this.budget.drain(stopped())
+  }
+
   /** Ends all running and waiting requests with an error. */
   stop(): void {
     this.#stop.abort(stopped())

@@ -218,9 +218,13 @@ function agree(session: Session, turns: readonly Turn[]): boolean {
 }
 
 /** Reads a session; null: it is gone. */
-export async function readSession(service: Service, sessionId: string): Promise<Session | null> {
+export async function readSession(
+  service: Service,
+  sessionId: string,
+  signal?: AbortSignal,
+): Promise<Session | null> {
   try {
-    return await service.readSession(sessionId)
+    return await service.readSession(sessionId, signal)
   } catch (error) {
     if (error instanceof ServiceError && error.notFound) return null
     throw error

@@ -3,7 +3,7 @@ import { stageOf, transition, type CallEvent } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
-import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
+import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
 import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
 
@@ -43,7 +43,7 @@ export async function answerCall(
   if (stage === 'accepted') return await confirm(ports, call, restarted)
   // A crash may have come between a post and its reply.
   if (stage === 'unconfirmed' || stage === 'refused_unconfirmed' || restarted) {
-    const state = await isRequired(ports, call)
+    const state = await ports.isRequired(call)
     if (state !== 'required') return await closeGone(ports, call, state, restarted)
   }
   let word: string | null
@@ -69,7 +69,7 @@ export async function answerCall(
  */
 async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promise<Progress> {
   const { log } = ports
-  const state = await isRequired(ports, call)
+  const state = await ports.isRequired(call)
   if (state !== 'required') return await closeGone(ports, call, state, restarted)
   const details = { ...namesOf(ports, call), outcome: call.outcome }
   if (call.posts >= LOOKS) {
@@ -149,14 +149,14 @@ async function failed(
   }
   if (error.code === 'route_unknown' || error.status === 403) {
     // While nothing can be posted, nothing else detects that the call is over.
-    const state = await isRequired(ports, call)
+    const state = await ports.isRequired(call)
     if (state !== 'required') return await closeGone(ports, call, state, uncertain)
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
     return await write(ports, call, unposted(error, uncertain), { wait: FORBIDDEN })
   }
   if (error.unauthorized) return await write(ports, call, unposted(error, uncertain), { wait: RETRY.base })
   if (error.status >= 400 && error.status < 500 && !error.transient) {
-    const state = await isRequired(ports, call)
+    const state = await ports.isRequired(call)
     if (state !== 'required') return await closeGone(ports, call, state, uncertain)
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
     if (call.result?.kind === 'error')

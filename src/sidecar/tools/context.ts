@@ -30,10 +30,13 @@ export interface ToolPorts {
   /** The same for the result of a run: repeated while the store refuses it, until the call is over (`over`). */
   keep: (step: Step, over: AbortSignal) => Promise<boolean>
   hint: (hints: readonly Hint[]) => Promise<void>
-  /** Reads the session now. null: it is gone. */
-  refresh: (sessionId: string) => Promise<Session | null>
-  summaries: {
-    get(sessionId: string): Promise<SessionSummary | null>
+  /** Reads the session of a call: does the service still wait for the call? `signal` ends the read. */
+  isRequired: (call: Call, signal?: AbortSignal) => Promise<ActionState>
+  sessions: {
+    /** Reads the session now. null: it is gone. `signal` ends the read. */
+    read(sessionId: string, signal?: AbortSignal): Promise<Session | null>
+    /** As last read. */
+    summary(sessionId: string): Promise<SessionSummary | null>
     /** From what is in memory, without a read of the store: for log lines. */
     traceOf(sessionId: string): TraceSource
   }
@@ -44,6 +47,9 @@ export interface ToolPorts {
   random: Random
   log: Log
 }
+
+/** Whether the service waits for a call; `deleted`: its session is gone. */
+export type ActionState = 'required' | 'resolved' | 'deleted'
 
 /** How far a call has come. */
 export type Progress =
@@ -68,24 +74,10 @@ export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
 /** For a call whose tool is no longer configured: its result is still posted. */
 export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
 
-/**
- * Whether the service still waits for a call. If the session is gone, perhaps no channel has reported that: a hint has
- * it read again.
- */
-export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {
-  const session = await ports.refresh(call.sessionId)
-  if (session === null) {
-    const { sessionId } = call
-    await ports.hint([{ sessionId, channel: 'poll', at: ports.clock.now(), scope: 'session', delay: 0 }])
-    return 'deleted'
-  }
-  return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
-}
-
 /** The fields of a call in log lines, so that a line leads to the trace and back. */
 export function namesOf(
-  ports: Pick<ToolPorts, 'summaries'>,
+  ports: Pick<ToolPorts, 'sessions'>,
   { name, callId, sessionId }: { name: string; callId: string; sessionId: string },
 ): { tool: string; call: string; sessionId: string; trace_id: string } {
-  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.summaries.traceOf(sessionId)) }
+  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.sessions.traceOf(sessionId)) }
 }

@@ -169,7 +169,7 @@ function firstLineOf({ name, callId }: Call): string {
 
 /** Searches for the message. `unknown`: it may be queued, or some items cannot be read. */
 async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'absent' | 'unknown'> {
-  const session = await ports.refresh(call.sessionId)
+  const session = await ports.sessions.read(call.sessionId)
   // A deleted session has no transcript and accepts no message: the next post reports that.
   if (session === null) return 'absent'
   try {

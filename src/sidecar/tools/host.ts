@@ -14,11 +14,11 @@ import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import {
-  isRequired,
   namesOf,
   REMOVED,
   type AnswerPolicy,
   type Progress,
+  type ActionState,
   type Tool,
   type ToolPorts,
 } from './context.ts'
@@ -118,6 +118,17 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     return abort
   }
 
+  /** A read that hangs ends when another read has shown that the call is gone. */
+  const isRequired = async (call: Call, signal: AbortSignal): Promise<ActionState> => {
+    try {
+      return await ports.isRequired(call, signal)
+    } catch (error) {
+      const why = signal.aborted ? gone.get(call.callId) : undefined
+      if (why === undefined) throw error
+      return why
+    }
+  }
+
   const under = (lease: Lease, abort: AbortController): Hold => ({
     abort,
     lease,
@@ -125,6 +136,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       ...ports,
       step: (step) => ports.step({ ...step, lease }),
       keep: (step, over) => ports.keep({ ...step, lease }, over),
+      isRequired: (call) => isRequired(call, abort.signal),
     },
   })
 
@@ -247,7 +259,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
    */
   const isWanted = async (by: ToolPorts, call: Call, cutShort: boolean): Promise<boolean> => {
     if (!cutShort && isFresh(call)) return true
-    const state = await isRequired(ports, call)
+    const state = await by.isRequired(call)
     if (state !== 'required') await closeGone(by, call, state, !ours.has(call.callId))
     return state === 'required'
   }
@@ -302,7 +314,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 
   /** Handles a call whose tool is no longer configured. */
   const orphaned = async (call: Call, { ports: by, lease }: Hold): Promise<Progress> => {
-    const state = await isRequired(ports, call)
+    const state = await by.isRequired(call)
     if (state !== 'required') return await closeGone(by, call, state, !ours.has(call.callId))
     log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is no longer configured')
     await postpone({ callId: call.callId, lease }, ORPHANED)

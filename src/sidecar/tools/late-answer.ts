@@ -1,6 +1,6 @@
 import type { Call } from '../../core/call.ts'
 import { forFunction } from '../../core/tool.ts'
-import { isRequired, REMOVED, type Progress, type Tool, type ToolPorts } from './context.ts'
+import { REMOVED, type Progress, type Tool, type ToolPorts } from './context.ts'
 import { closeGone, write } from './ledger.ts'
 import { FAR, giveUp, timeLeft } from './run.ts'
 import { fits } from './targets.ts'
@@ -40,7 +40,7 @@ export async function awaitApp(
 ): Promise<Progress> {
   const left = timeLeft(ports, call)
   if (left <= 0) return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
-  const state = await isRequired(ports, call)
+  const state = await ports.isRequired(call)
   if (state !== 'required') return await closeGone(ports, call, state, restarted)
   return await write(ports, call, { type: 'app_awaited' }, { wait: Math.min(left, FAR) })
 }

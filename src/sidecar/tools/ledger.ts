@@ -54,7 +54,7 @@ export async function endCall(
   hints?: readonly Hint[],
 ): Promise<Progress> {
   const { clock, observer } = ports
-  const session = await ports.summaries.get(call.sessionId)
+  const session = await ports.sessions.summary(call.sessionId)
   const event: Ending = { ...end, error, at: clock.now() }
   const closed = transition(call, event)
   if (closed === null) return SUPERSEDED
@@ -116,7 +116,7 @@ export async function closeGone(
 }
 
 /** The ports that other parts give; the others are made here. */
-export type GivenPorts = Omit<ToolPorts, 'keep' | 'answerSpan'> & { tracer: Tracer }
+export type GivenPorts = Omit<ToolPorts, 'keep' | 'isRequired' | 'answerSpan'> & { tracer: Tracer }
 
 /** A step that the store refuses opens the circuit breaker `rest`; the next step that is stored closes it. */
 export interface LedgerPorts {
@@ -148,14 +148,22 @@ export function ledgerPorts(given: GivenPorts): LedgerPorts {
       }
     }
   }
+  const isRequired: ToolPorts['isRequired'] = async ({ sessionId, callId }, signal) => {
+    const session = await given.sessions.read(sessionId, signal)
+    if (session !== null)
+      return session.actions.some((action) => action.callId === callId) ? 'required' : 'resolved'
+    // Perhaps no channel has reported that the session is gone.
+    await given.hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 0 }])
+    return 'deleted'
+  }
   const answerSpan: ToolPorts['answerSpan'] = async (call) => {
-    const { summaries, tracer } = given
-    const session = await summaries.get(call.sessionId)
-    const origin = session === null ? summaries.traceOf(call.sessionId) : traceOf({ ...call, session })
+    const { sessions, tracer } = given
+    const session = await sessions.summary(call.sessionId)
+    const origin = session === null ? sessions.traceOf(call.sessionId) : traceOf({ ...call, session })
     return tracer.start('answer', origin, () => attributesOf(call))
   }
   return {
-    ports: { ...given, step, keep, answerSpan },
+    ports: { ...given, step, keep, isRequired, answerSpan },
     rest,
     async postpone(claim, wait) {
       try {

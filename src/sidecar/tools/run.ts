@@ -44,7 +44,7 @@ export async function runTool(
     // An earlier run, which a crash interrupted, may have called an app. If the late answer of the app is in the same
     // commit as this step, the tool does not run.
     if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED
-    const session = (await ports.summaries.get(call.sessionId)) ?? {
+    const session = (await ports.sessions.summary(call.sessionId)) ?? {
       title: null,
       metadata: {},
       status: 'working',

@@ -268,4 +268,11 @@ export const TOOLS: readonly Mutant[] = [
     '        if (over.aborted) throw error',
     '        if (rest.trying) throw error',
   ),
+  tested(
+    { file: 'tools/host.test.ts', only: 'though a read of its own hangs' },
+    'a read of its own that hangs keeps a call open that another read has shown to be gone',
+    'sidecar/tools/host.ts',
+    'isRequired: (call) => isRequired(call, abort.signal),',
+    'isRequired: ports.isRequired,',
+  ),
 ]

@@ -30,7 +30,7 @@ export class Endings {
   readonly #found = new Map<string, Life>()
   /** Calls that must be closed by then, true time. */
   readonly #due = new Map<string, { life: Life; sessionId: string; at: number; resolved: boolean }>()
-  /** Requests about a session that are under way, and when the last one ended: a call waits for the answer to its own. */
+  /** Answers for a session that are under way, and when the last one ended: a call waits for the reply to its own. */
   readonly #requests = new Map<string, { underWay: Set<object>; endedAt: number }>()
   /** True time. */
   calmAt = Infinity

@@ -592,9 +592,9 @@ function handlerOf({ url }: HttpRequest): string {
   return url.slice(url.lastIndexOf('/') + 1)
 }
 
-/** The session that is read, or that an answer is for; null: neither. */
+/** The session that an answer is for; null: it is another request. */
 function subjectOf(name: string, { url }: HttpRequest): string | null {
-  if (name !== 'read session' && name !== 'answer') return null
+  if (name !== 'answer') return null
   const [, session = ''] = /\/sessions\/([^/?]+)/.exec(url) ?? []
   return session
 }

@@ -104,8 +104,17 @@ export class Lanes {
       return { name, ordered, number, bit: ordered ? bitOf(number) : 0, wants: compilePatterns(events).wants }
     })
     this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
-    for (const { number, ordered } of this.#handlers) if (ordered) await gatherLanes(queries, number)
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
+  }
+
+  /**
+   * Moves pending facts of handlers that have become ordered to the lanes of their sessions, as many as one transaction
+   * should. @returns whether more may remain.
+   */
+  async gather(queries: Queries): Promise<boolean> {
+    for (const { number, ordered } of this.#handlers)
+      if (ordered && (await gatherLanes(queries, number))) return true
+    return false
   }
 
   /** null: no handler of that name is configured. */
@@ -499,16 +508,26 @@ function bitOf(number: number): number {
   return number <= HIGHEST_BIT ? 1 << number : 0
 }
 
+/** Lanes that one transaction moves: a backlog of 800,000 would exceed the time limit of a statement. */
+const GATHERED = 20_000
+
 /**
  * Each pending fact of an unordered handler has a lane of its own. When the handler becomes ordered, these facts must move to
- * the lanes of their sessions, or they would be delivered in any order.
+ * the lanes of their sessions, or they would be delivered in any order. The oldest facts move first.
+ * @returns whether more may remain.
  */
-async function gatherLanes(queries: Queries, handler: number): Promise<void> {
-  const old = await queries.rows<{ id: number }>(
-    `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key)`,
+async function gatherLanes(queries: Queries, handler: number): Promise<boolean> {
+  const found = await queries.rows<{ id: number }>(
+    `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key)
+     ORDER BY l.id LIMIT ${GATHERED}`,
     [handler],
   )
-  if (old.length === 0) return
+  if (found.length === 0) return false
+  // Another replica that starts now may have moved some of them.
+  const old = await queries.rows<{ id: number }>(
+    'SELECT id FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE',
+    [found.map(({ id }) => id)],
+  )
   const ids = old.map(({ id }) => id)
   // A wait before the retry of one fact becomes a wait of its session's lane.
   await queries.change(
@@ -528,4 +547,5 @@ async function gatherLanes(queries: Queries, handler: number): Promise<void> {
     [ids],
   )
   await queries.change('DELETE FROM sidecar.lanes WHERE id = ANY ($1::bigint[])', [ids])
+  return true
 }

@@ -150,7 +150,7 @@ function refusalByCode(
     case '3D000':
       return {
         reason: `there is no database ${database} at ${place}`,
-        fix: `create it: CREATE DATABASE "${database}" OWNER "${user}"`,
+        fix: `correct its name, or create it: CREATE DATABASE "${database}" OWNER "${user}"`,
       }
     case '42501':
       return {

@@ -488,6 +488,7 @@ function createSettings({
     setCheckpoint: (name, value) => write((queries) => checkpoints.set(queries, name, value)),
     async registerHandlers(handlers) {
       const records = await write((queries) => lanes.register(queries, handlers))
+      while (await write((queries) => lanes.gather(queries)));
       wake('handlers')
       return records
     },
