@@ -14,7 +14,7 @@ import { until } from '../support/until.ts'
 import { everything } from './database.ts'
 import { laneOf, read, seqs } from './lane.ts'
 import { adminOf, openProcess } from './process.ts'
-import { FULL } from '../support/full.ts'
+import { FULL, RELEASE } from '../support/full.ts'
 
 async function openAt(url: string, lease = systemClock()) {
   const { store, lost } = await openProcess(url, lease)
@@ -61,6 +61,8 @@ function commitOn(store: Store) {
 }
 
 const TWO = [frameFact(1), frameFact(2)]
+/** More lanes than one transaction moves. */
+const BACKLOG = 110_000
 const FRAME = { facts: [frameFact(1)], cursor: '1' }
 const COMMIT = Buffer.from('COMMIT\0')
 
@@ -388,4 +390,25 @@ it.runIf(FULL)('the check of a whole database may take longer than a statement o
        (SELECT CASE nextval('looks') WHEN 1 THEN pg_sleep(11) END) AS slow`,
   )
   expect(await inspectDatabase({ url })).toMatchObject({ facts: 2, pending: 2, problems: [] })
+})
+
+describe.runIf(RELEASE)('a handler that is made ordered', () => {
+  it('gets a backlog that one transaction cannot move, in the order of each session', async () => {
+    const url = await createDatabase()
+    const first = await openProcess(url)
+    await first.store.shards.join()
+    await first.store.settings.registerHandlers([everything('app', { ordered: false })])
+    const facts = Array.from({ length: BACKLOG }, (_, at) => frameFact(at + 1, `ses_${at % 2}`))
+    for (let at = 0; at < BACKLOG; at += 1000)
+      await first.store.log.commit({ facts: facts.slice(at, at + 1000) })
+    await first.store.close()
+
+    const { store } = await openAt(url)
+    const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
+    expect(lanes.map(({ key }) => key).toSorted()).toEqual(['ses_0', 'ses_1'])
+    for (const lane of lanes) {
+      const pending = await store.lanes.read(lane, 0, BACKLOG, 1e12)
+      expect(seqs(pending)).toEqual(facts.filter((fact) => fact.sessionId === lane.key).map(({ seq }) => seq))
+    }
+  })
 })

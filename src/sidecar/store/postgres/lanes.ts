@@ -509,7 +509,7 @@ function bitOf(number: number): number {
 }
 
 /** Lanes that one transaction moves: a backlog of 800,000 would exceed the time limit of a statement. */
-const GATHERED = 20_000
+const GATHERED = 100_000
 
 /**
  * Each pending fact of an unordered handler has a lane of its own. When the handler becomes ordered, these facts must move to
