@@ -141,7 +141,7 @@ export const TOOLS: readonly Mutant[] = [
     'an answer that was taken is posted again while its call stays listed',
     'sidecar/tools/answer.ts',
     "if (stage === 'accepted') return await confirm(",
-    "if (stage === 'accepted' && (await isRequired(ports, call)) !== 'required')\n    return await confirm(",
+    "if (stage === 'accepted' && (await ports.isRequired(call)) !== 'required')\n    return await confirm(",
   ),
   mutant(
     'a call that stays listed is looked after for ever',
