@@ -127,12 +127,15 @@ describe.each(PROFILES)('files (profile %s)', (profile) => {
     await client.files.write(id, [{ path: 'a', content: 'a' }])
     await client.tools.replace(id, { tools: [] })
     expect(await client.files.write(id, [{ path: 'b', content: 'b' }])).toMatchObject([{ path: 'b' }])
+  })
+
+  it('are refused when the workspace restarts for longer than the app waits', async () => {
+    const { client } = await stand(profile, { limits: { bridgeRestartMs: 60_000 } })
+    const { id } = await client.sessions.create()
     await client.tools.replace(id, { tools: [] })
     expect(
-      await faultOf(client.files.write(id, [{ path: 'c', content: 'c' }], { timeout: 50 })),
-    ).toMatchObject({
-      code: 'conflict',
-    })
+      await faultOf(client.files.write(id, [{ path: 'c', content: 'c' }], { timeout: 500 })),
+    ).toMatchObject({ code: 'conflict' })
   })
 
   it('that a turn published are saved as they come', async () => {
