@@ -104,7 +104,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
       if (found.documented) this.#found = found
       else this.#failed('it describes no operation')
     } catch (error) {
-      this.#failed(messageOf(error))
+      if (!(error instanceof ServiceError) || error.code !== 'stopped') this.#failed(messageOf(error))
     }
     this.#lookedAt = this.#clock.steady()
     return this.#found

@@ -59,8 +59,8 @@ export interface Service {
   /** Calls `listener` whenever `authorized()` changes. */
   onAuthorization(listener: (authorized: boolean) => void): void
   /**
-   * The process stops: a request that waits for the rate budget, or would have to, fails with the code `stopped`. Other
-   * requests are still sent.
+   * The process stops: a request that waits for the rate budget or for its next attempt, or would have to, fails with the
+   * code `stopped`. Other requests are still sent.
    */
   drain(): void
 }

@@ -124,7 +124,7 @@ export function createEngine(options: EngineOptions): Engine {
       sessions: {
         read: (sessionId, signal) => readSession(service, sessionId, signal),
         summary: summaries.get,
-        traceOf,
+        traceOf: ({ sessionId }) => traceOf(sessionId),
       },
       add: intake.addCalls,
       step: intake.step,

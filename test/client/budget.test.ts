@@ -187,3 +187,16 @@ test('stopping fails all waiting requests and leaves no timer', async () => {
   expect(await waiting).toMatchObject({ code: 'stopped' })
   expect(clock.waiting).toBe(0)
 })
+
+test('once it drains, what waits or would have to wait fails, and an open bucket lets requests through', async () => {
+  const { budget, clock } = budgetOf()
+  budget.close('reads', 5000)
+  const waiting = budget.enter('reads', 60_000)
+  const stopped = new ServiceError({ code: 'stopped', status: 0, message: 'stopped' })
+  budget.drain(stopped)
+  await expect(waiting).rejects.toBe(stopped)
+  await expect(budget.enter('reads', 60_000)).rejects.toBe(stopped)
+  await budget.enter('creation', 0)
+  clock.advance(5000)
+  await budget.enter('reads', 0)
+})

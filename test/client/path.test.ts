@@ -1,7 +1,7 @@
 import { assert, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parametersOf } from '../../src/client/discovery/parameters.ts'
-import { encodeId, fillPath } from '../../src/std/path.ts'
+import { fillPath } from '../../src/std/path.ts'
 import { canFill, endsInParameter, isPlainPath, lastWord, samePath } from '../../src/client/discovery/path.ts'
 
 describe('a path', () => {
@@ -96,7 +96,8 @@ describe('a path', () => {
   })
 
   it('stays within its segments, whatever the id', () => {
-    const filled = (id: string) => `/v1/sessions/${encodeId(id)}/turns`
+    const template = { path: '/v1/sessions/{id}/turns', parameters: ['session'] } as const
+    const filled = (id: string) => fillPath(template, { session: id })
     expect(['.', '..', '...'].map(filled)).toEqual([
       '/v1/sessions/%252E/turns',
       '/v1/sessions/%252E%252E/turns',

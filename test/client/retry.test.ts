@@ -357,3 +357,30 @@ test('stopping ends running requests, waiting retries, and later requests', asyn
   expect(bench.server.asked).toHaveLength(before)
   expect(bench.clock.waiting).toBe(0)
 })
+
+describe('a client that drains', () => {
+  // Only a refusal by rate proves that the request had no effect.
+  test.each([
+    ['a 503 with Retry-After', refusal(503, 'unavailable', { 'retry-after': '20' }), true],
+    ['a 429 of a proxy', { ...html, status: 429, headers: { 'retry-after': '20' } }, true],
+    ['a used-up rate budget', refusal(429, 'rate_limit_exceeded', { 'retry-after': '20' }), false],
+  ])('lets no request wait after %s', async (_what, said, uncertain) => {
+    await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(said, health) }))
+    const waiting = faultOf(bench.service.health())
+    await until(() => bench.clock.waiting > 0 && bench.server.asked.length === 1)
+    bench.service.drain()
+    expect(await waiting).toMatchObject({ code: 'stopped', uncertain })
+    expect(await faultOf(bench.service.health())).toMatchObject({ code: 'stopped', uncertain: false })
+    expect(bench.server.asked).toHaveLength(1)
+  })
+
+  test('reports of a request without a reply that it may have had its effect', async () => {
+    await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn('reset') }), {
+      random: { next: () => 0.999, hex: () => '' },
+    })
+    const waiting = faultOf(bench.service.health())
+    await until(() => bench.clock.waiting > 0 && bench.server.asked.length === 1)
+    bench.service.drain()
+    expect(await waiting).toMatchObject({ code: 'stopped', uncertain: true })
+  })
+})

@@ -1,5 +1,6 @@
 import { deliveryId } from '../../src/core/delivery.ts'
 import type { Chance } from './chance.ts'
+import type { Life } from './life.ts'
 import type { Act } from './scenario.ts'
 import type { Running } from './sidecar.ts'
 import type { Simulation } from './simulation.ts'
@@ -35,29 +36,30 @@ export class Operator {
     const { admin } = running
     switch (act) {
       case 'retry one':
-        return this.#retryOne(running)
+        return this.#retryOne(life, running)
       case 'retry dead':
         return this.#redeliver(
+          life,
           this.#chance.is(0.5)
             ? admin.retryDeliveries({ status: 'dead', handler })
             : admin.retryDeliveries({ status: 'dead' }),
         )
       case 'replay':
-        return this.#redeliver(admin.replay({ handler, from: this.#start() }))
+        return this.#redeliver(life, admin.replay({ handler, from: this.#start() }))
       case 'pause':
         admin.pauseHandler(handler).catch(() => undefined)
         agenda.in(this.#chance.int(...PAUSED), () => this.#simulation.resume(handler))
     }
   }
 
-  #retryOne({ admin }: Running): void {
+  #retryOne(life: Life, { admin }: Running): void {
     const { db } = this.#simulation
     const rows = db
       .prepare<[], DeliveryRow>('SELECT fact_pos, handler FROM deliveries WHERE status <> 0 ORDER BY 1, 2')
       .all()
     if (rows.length === 0) return
     const { fact_pos: pos, handler } = this.#chance.pick(rows)
-    this.#redeliver(admin.retryDelivery(deliveryId(pos, handler)))
+    this.#redeliver(life, admin.retryDelivery(deliveryId(pos, handler)))
   }
 
   #start(): { seq: string } | { at: number } {
@@ -70,12 +72,12 @@ export class Operator {
     return seq === null ? { at } : { seq }
   }
 
-  /** A disk that is full refuses it, a crash leaves him without an answer; he may not try again. */
-  #redeliver(done: Promise<unknown>): void {
+  /** A disk that is full refuses it, a crash of the asked process leaves him without an answer; he may not try again. */
+  #redeliver(life: Life, done: Promise<unknown>): void {
     this.redelivered = true
-    const { life, scenario, watch } = this.#simulation
+    const { scenario, watch } = this.#simulation
     const over = watch.redeliveries.begin(scenario.handlers.map(({ name }) => name))
     done.then(over, over)
-    life?.atEnd(over)
+    life.atEnd(over)
   }
 }

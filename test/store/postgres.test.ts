@@ -392,23 +392,54 @@ it.runIf(FULL)('the check of a whole database may take longer than a statement o
   expect(await inspectDatabase({ url })).toMatchObject({ facts: 2, pending: 2, problems: [] })
 })
 
-describe.runIf(RELEASE)('a handler that is made ordered', () => {
-  it('gets a backlog that one transaction cannot move, in the order of each session', async () => {
+describe('a handler that is made ordered', () => {
+  it('starts while a replica that has it unordered adds more and more facts', async () => {
     const url = await createDatabase()
-    const first = await openProcess(url)
-    await first.store.shards.join()
-    await first.store.settings.registerHandlers([everything('app', { ordered: false })])
-    const facts = Array.from({ length: BACKLOG }, (_, at) => frameFact(at + 1, `ses_${at % 2}`))
-    for (let at = 0; at < BACKLOG; at += 1000)
-      await first.store.log.commit({ facts: facts.slice(at, at + 1000) })
-    await first.store.close()
-
-    const { store } = await openAt(url)
-    const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
-    expect(lanes.map(({ key }) => key).toSorted()).toEqual(['ses_0', 'ses_1'])
-    for (const lane of lanes) {
-      const pending = await store.lanes.read(lane, 0, BACKLOG, 1e12)
-      expect(seqs(pending)).toEqual(facts.filter((fact) => fact.sessionId === lane.key).map(({ seq }) => seq))
+    const older = await openProcess(url)
+    await older.store.shards.join()
+    await older.store.settings.registerHandlers([everything('app', { ordered: false })])
+    let goes = true
+    let seq = 0
+    const add = async () => {
+      while (goes) {
+        const facts = Array.from({ length: 500 }, () => frameFact(++seq))
+        await older.store.log.commit({ facts })
+      }
     }
+    const added = Promise.all([add(), add()])
+    await until('facts', () => seq > 1000)
+    const newer = await openProcess(url)
+    await newer.store.settings.registerHandlers([everything('app')])
+    goes = false
+    await added
   })
+
+  it.runIf(RELEASE)(
+    'gets a backlog in the order of each session, moved by several transactions',
+    async () => {
+      const url = await createDatabase()
+      const first = await openProcess(url)
+      await first.store.shards.join()
+      await first.store.settings.registerHandlers([everything('app', { ordered: false })])
+      const facts = Array.from({ length: BACKLOG }, (_, at) => frameFact(at + 1, `ses_${at % 2}`))
+      for (let at = 0; at < BACKLOG; at += 1000)
+        await first.store.log.commit({ facts: facts.slice(at, at + 1000) })
+      await first.store.close()
+
+      const { store, commits } = await openProcess(url)
+      await store.shards.join()
+      const before = commits.length
+      await store.settings.registerHandlers([everything('app')])
+      // One registers the handler, and two move a part each.
+      expect(commits.length - before).toBe(3)
+      const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
+      expect(lanes.map(({ key }) => key).toSorted()).toEqual(['ses_0', 'ses_1'])
+      for (const lane of lanes) {
+        const pending = await store.lanes.read(lane, 0, BACKLOG, 1e12)
+        expect(seqs(pending)).toEqual(
+          facts.filter((fact) => fact.sessionId === lane.key).map(({ seq }) => seq),
+        )
+      }
+    },
+  )
 })

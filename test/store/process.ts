@@ -13,8 +13,15 @@ export async function openProcess(
   url: string,
   lease: Clock = systemClock(),
   appearance: Appearance = {},
-): Promise<{ store: Store; lost: StoreError[]; log: ReturnType<typeof keepingLog> }> {
+): Promise<{
+  store: Store
+  lost: StoreError[]
+  log: ReturnType<typeof keepingLog>
+  /** Seconds of each transaction. */
+  commits: number[]
+}> {
   const lost: StoreError[] = []
+  const commits: number[] = []
   const log = keepingLog()
   const store = await openPostgresStore(
     {
@@ -23,12 +30,13 @@ export async function openProcess(
       log,
       random: systemRandom(),
       onLost: (error) => lost.push(error),
+      onCommit: (seconds) => commits.push(seconds),
     },
     { lease },
     appearance,
   )
   onTestFinished(() => store.close())
-  return { store, lost, log }
+  return { store, lost, log, commits }
 }
 
 /** A connection that is not the store's. */

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { ServiceError } from '../../src/core/errors.ts'
 import { ERROR, output, refusal, toolWorld } from './world.ts'
 
+type World = ReturnType<typeof toolWorld>
+
 const never = (): Promise<never> => new Promise(() => undefined)
 
 describe('a function call', () => {
@@ -432,20 +434,47 @@ describe('a tool that answers later', () => {
 })
 
 describe('an answer', () => {
-  it('is in the trace of its run, though the session has another traceparent by then', async () => {
+  it.each([
+    ['as soon as a read has found it', async (world: World) => await world.takeOn(world.callAs('call_1'))],
+    ['from the store', async (world: World) => await world.found()],
+  ])('to a call that was run %s is in the trace of the run', async (_name, begin) => {
     const world = toolWorld()
     const ids = ['a', 'b'].map((digit) => digit.repeat(32))
     const [first, later] = ids.map((id) => ({ traceparent: `00-${id}-${'c'.repeat(16)}-01` }))
     world.service.waiting.add('call_1')
     world.service.metadata = first ?? {}
+    // The session gets another traceparent meanwhile.
     world.run = async () => {
       world.service.metadata = later ?? {}
       return output('42')
     }
-    await world.takeOn(world.callAs('call_1'))
-    await world.clock.settle()
+    let refusals = 1
+    const { reply } = world.service
+    world.service.reply = (callId) => {
+      if (refusals-- > 0) throw refusal(503, 'unavailable')
+      return reply(callId)
+    }
+    await begin(world)
+    await world.clock.advance(10_000)
     expect(world.runs.map(({ session }) => session.metadata)).toEqual([first])
-    expect(world.service.traceparents.map((text) => text?.slice(3, 35))).toEqual([ids[0]])
+    expect(world.service.traceparents.map((text) => text?.slice(3, 35))).toEqual([ids[0], ids[0]])
+  })
+
+  it('that a stop leaves unsent is posted by the next process, and the call keeps the error of its tool', async () => {
+    const world = toolWorld({ spec: { retry: { attempts: 1, base: 1, max: 1 } } })
+    world.run = async () => ({ kind: 'failed', error: 'the order is unknown' })
+    const { reply } = world.service
+    world.service.reply = () => {
+      throw refusal(0, 'stopped')
+    }
+    await world.found()
+    await world.clock.settle()
+    expect(world.log.lines.filter(({ message }) => message.includes('no reply'))).toEqual([])
+    world.service.reply = reply
+    await world.crash()
+    await world.clock.advance(10_000)
+    expect(world.service.answers).toHaveLength(2)
+    expect(await world.call()).toMatchObject({ state: 'answered', error: 'the order is unknown' })
   })
 
   it('that is refused after one without a reply, and whose action is no longer listed, has an unknown outcome', async () => {

@@ -211,7 +211,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
             return service.session()
           },
           summary: async () => ({ title: 'One', metadata: service.metadata, status: 'requires_action' }),
-          traceOf: (key) => ({ given: undefined, key }),
+          traceOf: ({ sessionId: key }) => ({ given: undefined, key }),
         },
         tracer: plainTracer(longestWaits),
         random: longestWaits,

@@ -150,6 +150,8 @@ export class Requester {
   readonly #slots: Slots
   readonly #pool: HttpPool
   readonly #stop = new AbortController()
+  /** Ends the waits before repeated attempts. */
+  readonly #drain = new AbortController()
   #onRefused: ((refused: RefusedFor) => void) | null = null
   readonly #logWait: ReturnType<typeof createWaitLog>
 
@@ -216,7 +218,9 @@ export class Requester {
         log.debug({ operation: call.operation, code: error.code, failures, pause: wait }, 'trying again')
         onRetry?.(error.code)
         if (!refusedBeforeActing(error)) call.onRepeat?.()
-        await sleep(clock, wait, call.signal ?? this.#stop.signal)
+        await this.#sleep(wait, call.signal).catch((cause: unknown) => {
+          throw silent && cause instanceof ServiceError ? cause.afterSilence() : cause
+        })
       }
     }
   }
@@ -254,14 +258,19 @@ export class Requester {
     throw this.#refusal(operation, { status, headers: answered, body }, token, bucket)
   }
 
-  /** The process ends soon: a request that waits for the rate budget, or would have to, fails. Others are sent. */
+  /**
+   * The process ends soon: a request that waits for the rate budget or for its next attempt, or would have to, fails. Others
+   * are sent.
+   */
   drain(): void {
+    this.#drain.abort(stopped())
     this.budget.drain(stopped())
   }
 
   /** Ends all running and waiting requests with an error. */
   stop(): void {
     this.#stop.abort(stopped())
+    this.#drain.abort(stopped())
     this.budget.stop(stopped())
   }
 
@@ -298,6 +307,11 @@ export class Requester {
         budget.leave(bucket, taken)
       }
     }
+  }
+
+  async #sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    const drain = this.#drain.signal
+    await sleep(this.#options.clock, ms, signal === undefined ? drain : AbortSignal.any([signal, drain]))
   }
 
   #bucketOf(operation: string): string {

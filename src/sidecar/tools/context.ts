@@ -30,17 +30,17 @@ export interface ToolPorts {
   /** The same for the result of a run: repeated while the store refuses it, until the call is over (`over`). */
   keep: (step: Step, over: AbortSignal) => Promise<boolean>
   hint: (hints: readonly Hint[]) => Promise<void>
-  /** Reads the session of a call: does the service still wait for the call? `signal` ends the read. */
-  isRequired: (call: Call, signal?: AbortSignal) => Promise<ActionState>
+  /** Reads the session of a call: does the service still wait for the call? */
+  isRequired: (call: Call) => Promise<ActionState>
   sessions: {
     /** Reads the session now. null: it is gone. `signal` ends the read. */
     read(sessionId: string, signal?: AbortSignal): Promise<Session | null>
     /** As last read. */
     summary(sessionId: string): Promise<SessionSummary | null>
-    /** From what is in memory, without a read of the store: for log lines. */
-    traceOf(sessionId: string): TraceSource
+    /** The trace of a call, from what is in memory, without a read of the store: for log lines. */
+    traceOf(call: Pick<Call, 'callId' | 'sessionId'>): TraceSource
   }
-  /** Starts the span of an answer. If the run of the call began here, both are in one trace. */
+  /** Starts the span of an answer. If this process ran the tool, both are in one trace. */
   answerSpan: (call: Call) => Promise<Span>
   observer: Observer
   clock: Clock
@@ -79,5 +79,10 @@ export function namesOf(
   ports: Pick<ToolPorts, 'sessions'>,
   { name, callId, sessionId }: { name: string; callId: string; sessionId: string },
 ): { tool: string; call: string; sessionId: string; trace_id: string } {
-  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.sessions.traceOf(sessionId)) }
+  return {
+    tool: name,
+    call: callId,
+    sessionId,
+    trace_id: traceIdOf(ports.sessions.traceOf({ callId, sessionId })),
+  }
 }

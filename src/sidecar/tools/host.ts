@@ -1,14 +1,15 @@
 import { backoff } from '../../std/backoff.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import { Slots } from '../../std/slots.ts'
 import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
 import type { Lease } from '../../core/lease.ts'
-import { summaryOf, type Session, type SessionSummary } from '../../core/resource.ts'
+import { summaryOf, type Session } from '../../core/resource.ts'
 import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
-import { attributesOf, forFunction, traceOf } from '../../core/tool.ts'
+import { forFunction, traceOf } from '../../core/tool.ts'
 import { ServiceError } from '../../core/errors.ts'
-import type { Span } from '../../core/trace.ts'
+import type { TraceSource } from '../../core/trace.ts'
 import type { ShardTopics } from '../../core/shards.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
@@ -75,10 +76,13 @@ interface Reserved {
   leave(): void
 }
 
-export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
+export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string, Tool>): ToolHost {
   const { service, store, clock, random, log } = given
-  const slots = createSlots(tools)
-  const { ports, rest, postpone } = ledgerPorts(given)
+  const slots = createSlots(configured)
+  /** By call: where the trace of its last run begins. */
+  const origins = new BoundedMap<string, TraceSource>(REMEMBERED)
+  const { ports, rest, postpone, ...ledger } = ledgerPorts(given, origins)
+  const tools = notingOrigins(configured, origins)
   /** Calls under way, with the controller that aborts a run. */
   const active = new Map<string, AbortController>()
   /** Calls that this process accepted itself, with their sessions; any other may have been interrupted by a crash. */
@@ -121,7 +125,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   /** A read that hangs ends when another read has shown that the call is gone. */
   const isRequired = async (call: Call, signal: AbortSignal): Promise<ActionState> => {
     try {
-      return await ports.isRequired(call, signal)
+      return await ledger.isRequired(call, signal)
     } catch (error) {
       const why = signal.aborted ? gone.get(call.callId) : undefined
       if (why === undefined) throw error
@@ -139,15 +143,6 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       isRequired: (call) => isRequired(call, abort.signal),
     },
   })
-
-  /** The same for a call whose run begins here, with the session that was read. */
-  const beginUnder = (lease: Lease, abort: AbortController, call: Call, session: SessionSummary): Hold => {
-    const held = under(lease, abort)
-    const origin = traceOf({ ...call, session })
-    const answerSpan = async (): Promise<Span> =>
-      given.tracer.start('answer', origin, () => attributesOf(call))
-    return { ...held, ports: { ...held.ports, answerSpan } }
-  }
 
   /** Advances a call until it has to wait or ends. `begun`: its run that is under way. */
   const drive = async (first: Call, held: Hold, begun: Promise<Progress> | null = null): Promise<void> => {
@@ -273,7 +268,6 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     if (!store.shards.owns(call.sessionId)) return call
     if (!pollLoop.running || !service.authorized() || free?.take() !== true) return call
     const abort = hold(call.callId)
-    const summary = summaryOf(session)
     const end = (): void => {
       reserved.delete(running)
       free.free()
@@ -287,13 +281,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
         await withdraw(by, running)
         throw error
       }
-      return await runBegun(by, tool, { call: running, session: summary }, abort.signal)
+      return await runBegun(by, tool, { call: running, session: summaryOf(session) }, abort.signal)
     }
     reserved.set(running, {
       begin(lease) {
         reserved.delete(running)
         take(call)
-        const held = beginUnder(lease, abort, running, summary)
+        const held = under(lease, abort)
         void drive(running, held, run(held.ports).finally(end))
       },
       leave() {
@@ -406,6 +400,21 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       return outcome
     },
   }
+}
+
+/** A session gets another `traceparent` while a tool runs: the answer of the call still belongs to the trace of the run. */
+function notingOrigins(
+  tools: ReadonlyMap<string, Tool>,
+  origins: BoundedMap<string, TraceSource>,
+): ReadonlyMap<string, Tool> {
+  const noting = ({ spec, run }: Tool): Tool => ({
+    spec,
+    run(call, signal) {
+      origins.set(call.callId, traceOf(call))
+      return run(call, signal)
+    },
+  })
+  return new Map([...tools].map(([name, tool]) => [name, noting(tool)]))
 }
 
 /** The runs of each tool, up to its concurrency. */

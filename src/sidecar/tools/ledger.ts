@@ -8,8 +8,8 @@ import { createCircuitBreaker, type Rest } from '../../std/circuit-breaker.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
 import { attributesOf, traceOf } from '../../core/tool.ts'
-import type { Tracer } from '../../core/trace.ts'
-import type { Progress, Step, ToolPorts } from './context.ts'
+import type { Tracer, TraceSource } from '../../core/trace.ts'
+import type { ActionState, Progress, Step, ToolPorts } from './context.ts'
 
 /** Writes the events of calls: each event is stored before its effect is visible outside. */
 
@@ -121,12 +121,18 @@ export type GivenPorts = Omit<ToolPorts, 'keep' | 'isRequired' | 'answerSpan'> &
 /** A step that the store refuses opens the circuit breaker `rest`; the next step that is stored closes it. */
 export interface LedgerPorts {
   ports: ToolPorts
+  /** As in `ports`; `signal` ends the read. */
+  isRequired: (call: Call, signal?: AbortSignal) => Promise<ActionState>
   rest: Rest
   /** Postpones a call by `wait` milliseconds. False: the store refused even that, and gets no writes for a while. */
   postpone(claim: Pick<Step, 'callId' | 'lease'>, wait: number): Promise<boolean>
 }
 
-export function ledgerPorts(given: GivenPorts): LedgerPorts {
+/** `origins`: the origin of the trace of each call whose tool this process ran. */
+export function ledgerPorts(
+  given: GivenPorts,
+  origins: Pick<ReadonlyMap<string, TraceSource>, 'get'>,
+): LedgerPorts {
   const { clock } = given
   const rest = createCircuitBreaker(
     given,
@@ -148,7 +154,7 @@ export function ledgerPorts(given: GivenPorts): LedgerPorts {
       }
     }
   }
-  const isRequired: ToolPorts['isRequired'] = async ({ sessionId, callId }, signal) => {
+  const isRequired: LedgerPorts['isRequired'] = async ({ sessionId, callId }, signal) => {
     const session = await given.sessions.read(sessionId, signal)
     if (session !== null)
       return session.actions.some((action) => action.callId === callId) ? 'required' : 'resolved'
@@ -156,14 +162,20 @@ export function ledgerPorts(given: GivenPorts): LedgerPorts {
     await given.hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 0 }])
     return 'deleted'
   }
-  const answerSpan: ToolPorts['answerSpan'] = async (call) => {
-    const { sessions, tracer } = given
-    const session = await sessions.summary(call.sessionId)
-    const origin = session === null ? sessions.traceOf(call.sessionId) : traceOf({ ...call, session })
-    return tracer.start('answer', origin, () => attributesOf(call))
+  const sessions: ToolPorts['sessions'] = {
+    ...given.sessions,
+    traceOf: (call) => origins.get(call.callId) ?? given.sessions.traceOf(call),
   }
+  const originOf = async (call: Call): Promise<TraceSource> => {
+    const known = origins.get(call.callId)
+    const session = known === undefined ? await sessions.summary(call.sessionId) : null
+    return session === null ? sessions.traceOf(call) : traceOf({ ...call, session })
+  }
+  const answerSpan: ToolPorts['answerSpan'] = async (call) =>
+    given.tracer.start('answer', await originOf(call), () => attributesOf(call))
   return {
-    ports: { ...given, step, keep, isRequired, answerSpan },
+    ports: { ...given, sessions, step, keep, isRequired, answerSpan },
+    isRequired,
     rest,
     async postpone(claim, wait) {
       try {

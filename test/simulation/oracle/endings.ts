@@ -31,7 +31,7 @@ export class Endings {
   /** Calls that must be closed by then, true time. */
   readonly #due = new Map<string, { life: Life; sessionId: string; at: number; resolved: boolean }>()
   /** Answers for a session that are under way, and when the last one ended: a call waits for the reply to its own. */
-  readonly #requests = new Map<string, { underWay: Set<object>; endedAt: number }>()
+  readonly #answers = new Map<string, { underWay: Set<object>; endedAt: number }>()
   /** True time. */
   calmAt = Infinity
 
@@ -85,14 +85,14 @@ export class Endings {
 
   sent(life: Life, request: object, sessionId: string): void {
     const key = `${life.number} ${sessionId}`
-    const requests = this.#requests.get(key) ?? { underWay: new Set(), endedAt: -Infinity }
-    this.#requests.set(key, requests)
-    requests.underWay.add(request)
+    const answers = this.#answers.get(key) ?? { underWay: new Set(), endedAt: -Infinity }
+    this.#answers.set(key, answers)
+    answers.underWay.add(request)
   }
 
   replied(life: Life, request: object, sessionId: string): void {
-    const requests = this.#requests.get(`${life.number} ${sessionId}`)
-    if (requests?.underWay.delete(request) === true) requests.endedAt = this.#parts.agenda.now
+    const answers = this.#answers.get(`${life.number} ${sessionId}`)
+    if (answers?.underWay.delete(request) === true) answers.endedAt = this.#parts.agenda.now
   }
 
   /** After each step. */
@@ -101,14 +101,14 @@ export class Endings {
     for (const [callId, due] of this.#due) {
       if (due.at > agenda.now) continue
       const { life, sessionId } = due
-      const requests = this.#requests.get(`${life.number} ${sessionId}`)
+      const answers = this.#answers.get(`${life.number} ${sessionId}`)
       const isOwner = shared === null || shared.ownerOf(sessionId) === life.face?.id
       const isOurs = isOwner && (due.resolved || this.#found.get(callId) === life)
       const isOpen = this.#isOpen.get(callId) === 1 && state.calls.get(callId)?.notDelivered === false
       if (!isOpen || !isOurs || !life.alive || life.stopping || life.replaced) this.#due.delete(callId)
-      else if (requests !== undefined && requests.endedAt > due.at - AFTER_READING)
-        due.at = requests.endedAt + AFTER_READING
-      else if (requests === undefined || requests.underWay.size === 0)
+      else if (answers !== undefined && answers.endedAt > due.at - AFTER_READING)
+        due.at = answers.endedAt + AFTER_READING
+      else if (answers === undefined || answers.underWay.size === 0)
         trace.broken('prompt', `${callId} is open, and its action was shown to be gone`)
     }
   }

@@ -508,26 +508,22 @@ function bitOf(number: number): number {
   return number <= HIGHEST_BIT ? 1 << number : 0
 }
 
-/** Lanes that one transaction moves: a backlog of 800,000 would exceed the time limit of a statement. */
+/** A move of 800,000 lanes exceeded the time limit of a statement. One transaction moves at most so many. */
 const GATHERED = 100_000
 
 /**
  * Each pending fact of an unordered handler has a lane of its own. When the handler becomes ordered, these facts must move to
- * the lanes of their sessions, or they would be delivered in any order. The oldest facts move first.
- * @returns whether more may remain.
+ * the lanes of their sessions, or they would be delivered in any order.
+ * @returns whether more may remain. A replica with an older configuration may add some at any time, so a part that is not
+ * full is the last one.
  */
 async function gatherLanes(queries: Queries, handler: number): Promise<boolean> {
-  const found = await queries.rows<{ id: number }>(
+  const old = await queries.rows<{ id: number }>(
     `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key)
      ORDER BY l.id LIMIT ${GATHERED}`,
     [handler],
   )
-  if (found.length === 0) return false
-  // Another replica that starts now may have moved some of them.
-  const old = await queries.rows<{ id: number }>(
-    'SELECT id FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE',
-    [found.map(({ id }) => id)],
-  )
+  if (old.length === 0) return false
   const ids = old.map(({ id }) => id)
   // A wait before the retry of one fact becomes a wait of its session's lane.
   await queries.change(
@@ -547,5 +543,5 @@ async function gatherLanes(queries: Queries, handler: number): Promise<boolean> 
     [ids],
   )
   await queries.change('DELETE FROM sidecar.lanes WHERE id = ANY ($1::bigint[])', [ids])
-  return true
+  return ids.length === GATHERED
 }

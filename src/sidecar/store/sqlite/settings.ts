@@ -1,6 +1,7 @@
 import type { Clock } from '../../../std/ports.ts'
 import type { Settings, SubscriptionRecord } from '../../../core/store.ts'
 import type { Lanes } from './lanes.ts'
+import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
 /** The most entries in quarantine; the oldest are removed first. */
@@ -9,11 +10,12 @@ const KEPT = 1000
 export function createSettings(parts: {
   db: Sqlite
   clock: Clock
+  checkpoints: Checkpoints
   lanes: Lanes
   write: <T>(run: () => T) => Promise<T>
   ask: <T>(run: () => T) => Promise<T>
-}): Omit<Settings, 'checkpoint' | 'setCheckpoint'> {
-  const { db, clock, lanes, write, ask } = parts
+}): Settings {
+  const { db, clock, checkpoints, lanes, write, ask } = parts
   const pause = db.prepare<[number | null, string | null, string]>(
     'UPDATE handlers SET paused_at = ?, pause_reason = ? WHERE name = ?',
   )
@@ -31,6 +33,8 @@ export function createSettings(parts: {
   const dropOldest = db.prepare<[number]>('DELETE FROM quarantine WHERE id <= ?')
 
   return {
+    checkpoint: (name) => ask(() => checkpoints.get(name)),
+    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
     registerHandlers: (handlers) => write(() => lanes.register(handlers)),
     pauseHandler: (name, reason) =>
       write(() => void pause.run(reason === null ? null : clock.now(), reason, name)),

@@ -12,7 +12,6 @@ import type {
   Operator,
   Reading,
   Resources,
-  Settings,
   Store,
 } from '../../../core/store.ts'
 import type { CallStep } from '../../../core/call-machine.ts'
@@ -307,11 +306,7 @@ export function createSqliteStore(
     get: (callId) => ask(() => calls.get(callId)),
   }
 
-  const settings: Settings = {
-    ...createSettings({ db, clock, lanes, write, ask }),
-    checkpoint: (name) => ask(() => checkpoints.get(name)),
-    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
-  }
+  const settings = createSettings({ db, clock, checkpoints, lanes, write, ask })
 
   const operator: Operator = {
     retry: async (selection) => ({ count: await redelivery.retry(selection) }),
