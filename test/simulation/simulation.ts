@@ -350,7 +350,7 @@ export class Simulation {
     void this.stopped(life, running).then(() => {
       if (life.alive) this.#end(life, 50)
     })
-    this.#expectEnd(life, GRACE * 3)
+    this.#expectEnd(life, GRACE * 1.5)
   }
 
   #expectEnd(life: Life, ms: number): void {
