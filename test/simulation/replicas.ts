@@ -728,7 +728,8 @@ export class Face {
     this.#report(given, committed)
     if (this.#isUnknown) {
       this.#isUnknown = false
-      this.#shared.parts.agenda.in(0, () => this.membership.missed(), this.life)
+      // Before the commit is reported: what it adds to a lane comes behind what is looked for.
+      this.membership.missed()
     }
     return committed
   }

@@ -1,4 +1,4 @@
-import { several, type Mutant } from './mutant.ts'
+import { several, tested, type Mutant } from './mutant.ts'
 
 const MEMBERSHIP = 'sidecar/store/membership.ts'
 
@@ -58,5 +58,12 @@ export const REPLICAS: readonly Mutant[] = [
     'sidecar/deliver/lane-runner.ts',
     "return !this.#ports.store.shards.owns(session === '' ? null : session)",
     'return false',
+  ),
+  tested(
+    { file: 'store/postgres.test.ts', only: 'the lanes are looked at, and have it' },
+    'what a commit stored that had failed for its caller is not looked for',
+    'sidecar/store/membership.ts',
+    '    this.report((to) => to.missed?.())\n    this.#wake()\n',
+    '    this.report((to) => to.missed?.())\n',
   ),
 ]
