@@ -3,7 +3,7 @@ import { messageOf } from '../std/errors.ts'
 import type { Clock, Log } from '../std/ports.ts'
 import type { Finding } from './discovery/discovery.ts'
 import { readJson } from '../std/depth.ts'
-import type { Requester } from './transport/requester.ts'
+import { stopped, type Requester } from './transport/requester.ts'
 import type { NoRoute, Route } from './discovery/route.ts'
 
 /** A route disappeared although a document is known: milliseconds between two reads of the document. */
@@ -44,7 +44,10 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return this.#found
   }
 
-  /** Reads the document once for all simultaneous callers. Never fails. */
+  /**
+   * Reads the document once for all simultaneous callers. A fault of the document is in the result.
+   * @throws {ServiceError} `stopped`, and nothing else.
+   */
   discover(): Promise<Found> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null
@@ -104,7 +107,9 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
       if (found.documented) this.#found = found
       else this.#failed('it describes no operation')
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'stopped') this.#failed(messageOf(error))
+      // Without the document, the caller would take a route as unknown that the document has.
+      if (error instanceof ServiceError && error.code === 'stopped') throw stopped()
+      this.#failed(messageOf(error))
     }
     this.#lookedAt = this.#clock.steady()
     return this.#found

@@ -49,7 +49,10 @@ export interface ServiceOptions {
 }
 
 export interface ServiceClient extends Service {
-  /** Reads the service's description. Never fails: the result has the fault, and an earlier result is kept. */
+  /**
+   * Reads the service's description. A fault of it is in the result, and an earlier result is kept.
+   * @throws {ServiceError} `stopped`, and nothing else.
+   */
   discover(): Promise<Discovery>
   /** The current result of discovery. */
   discovery(): Discovery

@@ -80,6 +80,7 @@ async function introduce(
   try {
     health = await service.health()
   } catch (error) {
+    if (error instanceof ServiceError && error.code === 'stopped') return null
     if (error instanceof ServiceError && error.unauthorized) {
       throw new OperatorError(
         'the service rejected the token (401)',
@@ -105,7 +106,9 @@ async function introduce(
 
 /** Logs once, with the consequence, each detail that discovery did not find in the description of the service. */
 async function describe(service: ServiceClient, tools: readonly ToolSpec[], log: Log): Promise<void> {
-  const discovery = await service.discover()
+  const discovery = await service.discover().catch(() => null)
+  // The process stops.
+  if (discovery === null) return
   const { fault } = discovery
   if (fault !== null)
     log.warn({ fault }, 'discovery: the description of the service cannot be read; trying again')

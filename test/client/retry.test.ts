@@ -374,6 +374,17 @@ describe('a client that drains', () => {
     expect(bench.server.asked).toHaveLength(1)
   })
 
+  test('knows no less of the routes: what waits for the document fails as stopped', async () => {
+    await using bench = await startBench(
+      routes(null, { 'GET /v1/openapi.json': inTurn(refusal(503, 'unavailable', { 'retry-after': '20' })) }),
+    )
+    const waiting = faultOf(bench.service.answer('s1', 'c1', { output: '42' }, { key: 'c1' }))
+    await until(() => bench.clock.waiting > 0 && bench.server.asked.length === 1)
+    bench.service.drain()
+    expect(await waiting).toMatchObject({ code: 'stopped', uncertain: false })
+    expect(bench.service.discovery().fault).toBe('it was not read yet')
+  })
+
   test('reports of a request without a reply that it may have had its effect', async () => {
     await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn('reset') }), {
       random: { next: () => 0.999, hex: () => '' },

@@ -411,9 +411,16 @@ describe('a handler that is made ordered', () => {
     const added = Promise.all([add(), add()])
     await until('facts', () => seq > 1000)
     const newer = await openProcess(url)
-    await newer.store.settings.registerHandlers([everything('app')])
-    goes = false
-    await added
+    try {
+      await newer.store.settings.registerHandlers([everything('app')])
+    } finally {
+      goes = false
+      await added
+    }
+    const moved = (await older.store.lanes.claim({ handler: 'app', lanes: 100_000 })).filter(
+      ({ key }) => key === 'ses_1',
+    )
+    expect(moved).toHaveLength(1)
   })
 
   it.runIf(RELEASE)(

@@ -460,21 +460,55 @@ describe('an answer', () => {
     expect(world.service.traceparents.map((text) => text?.slice(3, 35))).toEqual([ids[0], ids[0]])
   })
 
-  it('that a stop leaves unsent is posted by the next process, and the call keeps the error of its tool', async () => {
-    const world = toolWorld({ spec: { retry: { attempts: 1, base: 1, max: 1 } } })
-    world.run = async () => ({ kind: 'failed', error: 'the order is unknown' })
-    const { reply } = world.service
-    world.service.reply = () => {
+  it.each([
+    ['unsent', refusal(0, 'stopped')],
+    ['without a reply', refusal(0, 'stopped').afterSilence()],
+  ])(
+    'that a stop leaves %s is posted by the next process, with the error of its tool',
+    async (_how, fault) => {
+      const world = toolWorld({ spec: { retry: { attempts: 1, base: 1, max: 1 } } })
+      world.run = async () => ({ kind: 'failed', error: 'the order is unknown' })
+      const { reply } = world.service
+      let stop: Promise<void> | null = null
+      world.service.reply = () => {
+        stop = world.host.stop(1000)
+        throw fault
+      }
+      await world.found()
+      await stop
+      expect(world.log.lines.filter(({ message }) => !message.includes('the last run failed'))).toEqual([])
+      world.service.reply = reply
+      await world.crash()
+      await world.clock.advance(10_000)
+      expect(world.trace.filter((entry) => entry === 'post' || entry === 'read')).toEqual([
+        'post',
+        'read',
+        'post',
+        'read',
+      ])
+      expect(await world.call()).toMatchObject({ state: 'answered', error: 'the order is unknown' })
+    },
+  )
+
+  it('that was not delivered is sent as a message by the next process, if a stop left it unsent', async () => {
+    const world = toolWorld()
+    world.service.reply = (callId) => {
+      world.service.waiting.delete(callId)
+      return 'not_delivered'
+    }
+    let stop: Promise<void> | null = null
+    world.service.message = () => {
+      stop = world.host.stop(1000)
       throw refusal(0, 'stopped')
     }
     await world.found()
-    await world.clock.settle()
-    expect(world.log.lines.filter(({ message }) => message.includes('no reply'))).toEqual([])
-    world.service.reply = reply
+    await stop
+    expect(world.log.lines).toEqual([])
+    world.service.message = () => undefined
     await world.crash()
     await world.clock.advance(10_000)
-    expect(world.service.answers).toHaveLength(2)
-    expect(await world.call()).toMatchObject({ state: 'answered', error: 'the order is unknown' })
+    expect(world.service.messages).toHaveLength(1)
+    expect(await world.call()).toMatchObject({ state: 'not_delivered', error: null })
   })
 
   it('that is refused after one without a reply, and whose action is no longer listed, has an unknown outcome', async () => {

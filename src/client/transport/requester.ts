@@ -215,6 +215,7 @@ export class Requester {
         const wait = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
         const earliest = clock.steady() + Math.max(wait, error.retryAfter ?? 0)
         if (earliest > deadline) throw last
+        if (this.#drain.signal.aborted) throw silent ? stopped().afterSilence() : stopped()
         log.debug({ operation: call.operation, code: error.code, failures, pause: wait }, 'trying again')
         onRetry?.(error.code)
         if (!refusedBeforeActing(error)) call.onRepeat?.()
@@ -410,7 +411,7 @@ export class Requester {
   }
 }
 
-function stopped(): ServiceError {
+export function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
 }
 

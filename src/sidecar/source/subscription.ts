@@ -108,7 +108,7 @@ export function createSubscriptionKeeper(options: {
       unread = false
       await check()
     } catch (error) {
-      if (!running) return
+      if (error instanceof ServiceError && error.code === 'stopped') return
       wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
       log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be checked')
       // If the service is only unreachable, the subscription still exists.

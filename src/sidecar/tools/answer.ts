@@ -4,7 +4,7 @@ import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
 import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
-import { mayHaveActed, RETRY, sendFollowUp, wasStopped } from './follow-up.ts'
+import { mayHaveActed, RETRY, sendFollowUp } from './follow-up.ts'
 import { closeGone, endCall, postingOf, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /**
@@ -52,7 +52,8 @@ export async function answerCall(
   } catch (error) {
     // Another process owns the session now, and posts the result.
     if (error instanceof ServiceError && error.code === 'superseded') return SUPERSEDED
-    if (wasStopped(error)) throw error
+    // Nothing is written: the next start reads the session before it posts the result again.
+    if (error instanceof ServiceError && error.code === 'stopped') throw error
     try {
       if (!(error instanceof ServiceError)) throw error
       // A post of the process that crashed may still be under way.

@@ -27,18 +27,12 @@ export function mayHaveActed({ code, status, uncertain, unsent }: ServiceError):
   return uncertain || !(unsent || refused || NOT_ACTED_ON.has(code))
 }
 
-/** Whether a request was not sent because the process stops: nothing is written, and the next start sends it. */
-export function wasStopped(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === 'stopped' && !error.uncertain
-}
-
 /** Errors that mean that the service did not process the request. */
 const NOT_ACTED_ON = new Set([
   'rate_limit_exceeded',
   'directory_unavailable',
   'unreachable',
   'overloaded',
-  'stopped',
   'route_unknown',
 ])
 
@@ -88,7 +82,8 @@ export async function sendFollowUp(
     if (!(error instanceof ServiceError)) throw error
     // Another process owns the session now, and sends the message.
     if (error.code === 'superseded') return SUPERSEDED
-    if (wasStopped(error)) throw error
+    // It had no effect, so nothing is written, and the next start sends it.
+    if (error.code === 'stopped' && !error.uncertain) throw error
     return await failed(ports, call, error, idempotent)
   }
 }

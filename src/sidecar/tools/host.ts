@@ -389,7 +389,11 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
     gained: () => pollLoop.wake(),
     lost() {
       // If the shard of the session comes back later, another process may have run the call meanwhile.
-      for (const [callId, sessionId] of ours) if (!store.shards.owns(sessionId)) ours.delete(callId)
+      for (const [callId, sessionId] of ours) {
+        if (store.shards.owns(sessionId)) continue
+        ours.delete(callId)
+        origins.delete(callId)
+      }
     },
     woken({ topics }) {
       if (topics.has('calls')) pollLoop.wake()
@@ -402,7 +406,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
   }
 }
 
-/** A session gets another `traceparent` while a tool runs: the answer of the call still belongs to the trace of the run. */
+/** A session may get another `traceparent` while a tool runs: the answer of the call still belongs to the trace of the run. */
 function notingOrigins(
   tools: ReadonlyMap<string, Tool>,
   origins: BoundedMap<string, TraceSource>,

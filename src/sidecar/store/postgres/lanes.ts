@@ -107,14 +107,9 @@ export class Lanes {
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
   }
 
-  /**
-   * Moves pending facts of handlers that have become ordered to the lanes of their sessions, as many as one transaction
-   * should. @returns whether more may remain.
-   */
-  async gather(queries: Queries): Promise<boolean> {
-    for (const { number, ordered } of this.#handlers)
-      if (ordered && (await gatherLanes(queries, number))) return true
-    return false
+  /** The numbers of the handlers that are ordered. */
+  get ordered(): readonly number[] {
+    return this.#handlers.flatMap(({ number, ordered }) => (ordered ? [number] : []))
   }
 
   /** null: no handler of that name is configured. */
@@ -508,16 +503,16 @@ function bitOf(number: number): number {
   return number <= HIGHEST_BIT ? 1 << number : 0
 }
 
-/** A move of 800,000 lanes exceeded the time limit of a statement. One transaction moves at most so many. */
+/** The most lanes that one transaction moves. A move of 800,000 lanes exceeded the time limit of a statement. */
 const GATHERED = 100_000
 
 /**
  * Each pending fact of an unordered handler has a lane of its own. When the handler becomes ordered, these facts must move to
  * the lanes of their sessions, or they would be delivered in any order.
- * @returns whether more may remain. A replica with an older configuration may add some at any time, so a part that is not
- * full is the last one.
+ * @returns whether the part was full, so that another one follows. A replica with an older configuration adds such lanes at
+ * any time, so the first part that is not full is the last one.
  */
-async function gatherLanes(queries: Queries, handler: number): Promise<boolean> {
+export async function gatherLanes(queries: Queries, handler: number): Promise<boolean> {
   const old = await queries.rows<{ id: number }>(
     `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key)
      ORDER BY l.id LIMIT ${GATHERED}`,

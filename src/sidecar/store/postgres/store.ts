@@ -20,7 +20,7 @@ import {
   type Transaction,
 } from './database.ts'
 import { Hints } from './hints.ts'
-import { Lanes, shardOfLane } from './lanes.ts'
+import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
 import { endLeases, enter, Ownership, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
@@ -488,7 +488,7 @@ function createSettings({
     setCheckpoint: (name, value) => write((queries) => checkpoints.set(queries, name, value)),
     async registerHandlers(handlers) {
       const records = await write((queries) => lanes.register(queries, handlers))
-      while (await write((queries) => lanes.gather(queries)));
+      for (const handler of lanes.ordered) while (await write((queries) => gatherLanes(queries, handler)));
       wake('handlers')
       return records
     },
