@@ -469,9 +469,9 @@ describe('an answer', () => {
       const world = toolWorld({ spec: { retry: { attempts: 1, base: 1, max: 1 } } })
       world.run = async () => ({ kind: 'failed', error: 'the order is unknown' })
       const { reply } = world.service
-      let stop: Promise<void> | null = null
+      const stops: Promise<void>[] = []
       world.service.reply = () => {
-        stop = world.host.stop(1000)
+        stops.push(world.host.stop(1000))
         throw fault
       }
       await world.found()
@@ -496,13 +496,13 @@ describe('an answer', () => {
       world.service.waiting.delete(callId)
       return 'not_delivered'
     }
-    let stop: Promise<void> | null = null
+    const stops: Promise<void>[] = []
     world.service.message = () => {
-      stop = world.host.stop(1000)
+      stops.push(world.host.stop(1000))
       throw refusal(0, 'stopped')
     }
     await world.found()
-    await stop
+    await Promise.all(stops)
     expect(world.log.lines).toEqual([])
     world.service.message = () => undefined
     await world.crash()
