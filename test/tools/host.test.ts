@@ -475,7 +475,7 @@ describe('an answer', () => {
         throw fault
       }
       await world.found()
-      await stop
+      await Promise.all(stops)
       expect(world.log.lines.filter(({ message }) => !message.includes('the last run failed'))).toEqual([])
       world.service.reply = reply
       await world.crash()
