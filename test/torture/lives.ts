@@ -45,7 +45,11 @@ export async function live(world: World, options: LivesOptions): Promise<void> {
       continue
     }
     if (signal.aborted) break
-    if (await meddle(world, operator)) continue
+    if (await meddle(world, operator)) {
+      // Without its store no start would succeed, and the round would never end.
+      if (world.violations.length > 0) throw new Error('a violation ended the round early')
+      continue
+    }
     if (await end(world, chance)) kills++
   }
   if (!sidecar.alive) sidecar.start()

@@ -20,8 +20,10 @@ export async function meddle(world: World, chance: Chance): Promise<boolean> {
   const full = world.full !== null && world.full.until === null
   if (!chance.is(MEDDLES) || full || !sidecar.life.ready) return false
   tally.add(`files deleted: sidecar.db${side}`)
+  world.meddled = true
   rmSync(store + side, { force: true })
   const life = await Promise.race([sidecar.ended(), pause(ENDS, null)])
+  world.meddled = false
   if (life === null) world.violated('operator', `sidecar.db${side} was deleted, and the program goes on`)
   else if (life.code !== 1)
     world.violated(

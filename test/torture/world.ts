@@ -58,6 +58,8 @@ export class World implements AsyncDisposable {
   gaps = false
   /** Wall milliseconds: since when the disk is full, until when it was; null: it never was. */
   full: { from: number; until: number | null } | null = null
+  /** An operator has deleted a file of the store, and the program writes it back: its disk must not be full. */
+  meddled = false
   /** Wall milliseconds until which the program's token may be rejected. */
   rejectedUntil = 0
   /** Times at which the program was stopped and went on, wall milliseconds. */
@@ -212,10 +214,12 @@ export class World implements AsyncDisposable {
   }
 
   async fillDisk(): Promise<boolean> {
-    const { pid } = this.sidecar.life
-    if (!this.sidecar.alive || !(await this.disk.fill(pid))) return false
+    if (!this.sidecar.alive || this.meddled) return false
+    const before = this.full
     this.full = { from: Date.now(), until: null }
-    return true
+    if (await this.disk.fill(this.sidecar.life.pid)) return true
+    this.full = before
+    return false
   }
 
   async freeDisk(): Promise<void> {
