@@ -173,7 +173,9 @@ export class Network {
       )
     } else if (fault !== 'lost') {
       agenda.in(this.#wayOf(fault), () => {
-        const reply = host.serve(asked, request, { sent, lives: life.alive && !settled })
+        // A former leader's open may have been under way for long.
+        const leads = life.face?.leads ?? true
+        const reply = host.serve(asked, request, { sent, lives: life.alive && leads && !settled })
         if (settled || !life.alive) return
         // What happens from now on is in the stream, however late its head arrives; nothing arrives before it.
         let headed = false

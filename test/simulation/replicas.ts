@@ -416,6 +416,11 @@ export class Face {
     }
   }
 
+  /** By the leases in the database: a leader that sleeps does not know yet that another one follows. */
+  get leads(): boolean {
+    return this.#shared.ownerOf(null) === this.id
+  }
+
   /** The database is unreachable for so long. */
   cut(ms: number): void {
     this.#cutUntil = Math.max(this.#cutUntil, this.#shared.parts.agenda.now + ms)

@@ -60,7 +60,7 @@ export class ServiceHost {
     return this.#api.ask(request.method, new URL(request.url), request.body?.toString())
   }
 
-  /** `sent`: true time. `lives`: the process that sent it is still there, and has not given it up. */
+  /** `sent`: true time. `lives`: the process that sent it is still there, leads, and has not given it up. */
   serve(
     asked: Asked,
     request: Pick<HttpRequest, 'headers' | 'body'>,
