@@ -54,12 +54,11 @@ export class Endings {
     this.#expect(life, reading)
     for (const callId of resolved)
       if (!life.claims.has(`call ${callId}`)) this.#left.set(callId, { life, at: now })
-    for (const callId of this.#putOff.all(sessionId)) {
-      const wanted = session?.actions.some((action) => action.callId === callId) === true
-      // A reading that began before the call was made does not show it yet.
-      if (wanted) this.#unwanted.delete(callId)
-      else if (!this.#unwanted.has(callId)) this.#unwanted.set(callId, now)
-    }
+    const wanted = new Set(session?.actions.map(({ callId }) => callId))
+    for (const callId of this.#putOff.all(sessionId))
+      if (!wanted.has(callId) && !this.#unwanted.has(callId)) this.#unwanted.set(callId, now)
+    // A reading that began before the call was made did not show it yet.
+    for (const callId of wanted) this.#unwanted.delete(callId)
   }
 
   /** The service no longer lists the action of an open call, and a reading that is stored shows that. */
