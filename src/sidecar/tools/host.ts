@@ -17,9 +17,9 @@ import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './la
 import {
   namesOf,
   REMOVED,
+  type ActionState,
   type AnswerPolicy,
   type Progress,
-  type ActionState,
   type Tool,
   type ToolPorts,
 } from './context.ts'
