@@ -25,7 +25,6 @@ import { fingerprint, warnOfDifference } from './fingerprint.ts'
 import { shareBudget } from './holds.ts'
 import { createMaintenance, REPORTED_BY } from './maintain.ts'
 import { warnOfPast } from './past.ts'
-import { routeOverrides } from './routes.ts'
 import type { Secrets } from '../std/signature.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
@@ -134,7 +133,7 @@ export async function startAll(
     clock,
     random,
     log,
-    routes: routeOverrides(config.service.routes),
+    routes: config.service.routes,
     observe: observer.request,
     onRetry: observer.requestRetried,
     onBudget: observer.budget,

@@ -26,14 +26,7 @@ describe('a configuration', () => {
         tokenExpiresAt: null,
         sessionSlots: 25,
         consoleUrl: 'https://agents.example.com',
-        routes: {
-          answerPath: null,
-          messagePath: null,
-          messageBody: null,
-          turnPath: null,
-          sessionStreamPath: null,
-          idempotencyHeader: null,
-        },
+        routes: {},
       },
       store: {
         url: { kind: 'sqlite', path: path.resolve('data/sidecar.db'), former: [] },

@@ -2,7 +2,6 @@ import type { Config } from '../../sidecar/config/config.ts'
 import { messageOf } from '../../std/errors.ts'
 import { discover, type OperationName } from '../../client/discovery/discovery.ts'
 import { resultsOf, type DiscoveryResult } from '../../client/discovery/results.ts'
-import { routeOverrides } from '../../sidecar/routes.ts'
 import { count } from '../text.ts'
 import type { Answer } from './ask.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
@@ -17,7 +16,7 @@ const HOW: Readonly<Record<string, string>> = {
 export function checkRoutes(config: Config, { status, body, fault }: Answer): Finding[] {
   const described = fault === null && status === 200 && body['paths'] !== undefined
   try {
-    const discovery = discover(described ? body : undefined, routeOverrides(config.service.routes))
+    const discovery = discover(described ? body : undefined, config.service.routes)
     const { routes } = discovery
     const entries = Object.entries(routes) as [OperationName, (typeof routes)[OperationName]][]
     const found = entries.filter(([, route]) => route.found).length

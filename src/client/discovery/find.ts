@@ -1,6 +1,5 @@
 import { OperatorError } from '../../std/errors.ts'
 import { isObject } from '../../std/json.ts'
-import type { Json } from '../../std/json.ts'
 import { findAnswer, findMessage } from './body.ts'
 import type { Candidate } from './body.ts'
 import { isJson } from './openapi.ts'
@@ -73,7 +72,7 @@ function surest(
 }
 
 /** @throws {OperatorError} when the configured body is not a JSON object with `{{text}}` in a string. */
-export function messageBodyOf(given: Json | undefined, key = 'message_body'): Template | null {
+export function messageBodyOf(given: unknown, key = 'message_body'): Template | null {
   if (given === undefined) return null
   let body: unknown = given
   if (typeof given === 'string') {

@@ -1,5 +1,4 @@
 import { OperatorError } from '../../std/errors.ts'
-import type { Json } from '../../std/json.ts'
 import type { Method, OpenApi, Operation } from './openapi.ts'
 import { canFill, isPlainPath, samePath } from './path.ts'
 import { parametersOf, type Named } from './parameters.ts'
@@ -31,7 +30,7 @@ export interface RouteOverrides {
   answer_path?: string
   message_path?: string
   /** JSON, as text or as a value, with `{{text}}` in it. */
-  message_body?: Json
+  message_body?: unknown
   turn_path?: string
   session_stream_path?: string
   idempotency_header?: string

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../std/json.ts'
 import type { Scope } from '../../core/scope.ts'
 import type { ToolSpec } from '../../core/tool.ts'
 import type { ListenAddress } from './listen.ts'
+import type { Settings } from './schema.ts'
 
 /** The configuration as the program uses it: every default filled in, durations in milliseconds, secrets read. */
 export interface Config {
@@ -16,7 +17,8 @@ export interface Config {
     sessionSlots: number
     /** The page of the service's Console on which people answer; may contain `{session_id}`. */
     consoleUrl: string
-    routes: RouteOverrides
+    /** What is not set, discovery finds. */
+    routes: Settings['service']['routes']
   }
   store: { url: StoreUrl; retention: number }
   /** null: every session is ours. */
@@ -41,20 +43,6 @@ export interface Config {
   log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent'; format: 'auto' | 'json' | 'pretty' }
   /** The secrets above that came from files, for `watchSecrets`. */
   secretFiles: SecretSource[]
-}
-
-/**
- * Paths are templates as in the service's OpenAPI document: `/v1/sessions/{session_id}/answers`. null: discovery finds
- * the path.
- */
-export interface RouteOverrides {
-  answerPath: string | null
-  messagePath: string | null
-  /** A body in which `{{text}}` is replaced by the text. */
-  messageBody: JsonObject | null
-  turnPath: string | null
-  sessionStreamPath: string | null
-  idempotencyHeader: string | null
 }
 
 export type StoreUrl =

@@ -139,14 +139,7 @@ export async function resolve(
       tokenExpiresAt: expiry === undefined ? null : Date.parse(expiry),
       sessionSlots: service.session_slots,
       consoleUrl: service.console_url ?? new URL(service.base_url).origin,
-      routes: {
-        answerPath: service.routes.answer_path ?? null,
-        messagePath: service.routes.message_path ?? null,
-        messageBody: (service.routes.message_body as JsonObject | undefined) ?? null,
-        turnPath: service.routes.turn_path ?? null,
-        sessionStreamPath: service.routes.session_stream_path ?? null,
-        idempotencyHeader: service.routes.idempotency_header ?? null,
-      },
+      routes: service.routes,
     },
     store: {
       url: store.url.startsWith('sqlite:')
