@@ -1,4 +1,5 @@
 import type { Secrets } from '../std/signature.ts'
+import type { HandlerState } from './observer.ts'
 
 /** How a handler is called. Durations in milliseconds. */
 export interface HandlerSpec {
@@ -22,6 +23,27 @@ export interface RetrySpec {
   attempts: number
   base: number
   max: number
+}
+
+export interface HandlerStatus {
+  name: string
+  state: HandlerState
+  /** Milliseconds, our wall clock. */
+  since: number
+  /** A message for people, without secrets. */
+  lastError: string | null
+}
+
+/** The outcome of a test fact at a handler. */
+export interface Trial {
+  outcome: 'delivered' | 'retry' | 'dead' | 'unreachable' | 'gone' | 'aborted'
+  /** The status of its answer; null when there was none. */
+  status: number | null
+  error: string | null
+  /** The beginning of its answer, if the attempt failed. */
+  answer: string | null
+  /** Milliseconds. */
+  ms: number
 }
 
 /** An in-process handler. After a thrown error the event is retried; after DeadLetter it is dead-lettered. */

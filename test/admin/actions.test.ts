@@ -40,9 +40,9 @@ it('retries dead letters by handler and time, and only counts them on a dry run'
   await running.post('/api/deliveries/retry')
   await running.post('/api/deliveries/retry', { since: 1000 })
   expect(running.asked).toEqual([
-    ['retryDeliveries', { status: 'dead', handler: 'app', since: Date.parse(since), dryRun: true }],
-    ['retryDeliveries', { status: 'dead', dryRun: false }],
-    ['retryDeliveries', { status: 'dead', dryRun: false, since: 1000 }],
+    ['retryDeliveries', { handler: 'app', since: Date.parse(since), dryRun: true }],
+    ['retryDeliveries', { dryRun: false }],
+    ['retryDeliveries', { dryRun: false, since: 1000 }],
   ])
 })
 

@@ -202,7 +202,7 @@ describe('GET /api/calls, /api/deliveries, /api/handlers, /api/tools', () => {
       {
         name: 'app',
         state: 'up',
-        since: null,
+        since: 1,
         last_error: null,
         pending: 0,
         dead: 1,

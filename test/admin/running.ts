@@ -121,7 +121,7 @@ export async function startAdmin(
       { type: 'function', name: 'refund', description: 'Pays back', parameters: { type: 'object' } },
     ],
     handlers: () => [
-      { name: 'app', state: 'up', since: null, lastError: null },
+      { name: 'app', state: 'up', since: 1, lastError: null },
       { name: 'audit', state: 'paused', since: 5, lastError: 'answered 410' },
     ],
   }

@@ -40,9 +40,7 @@ export class Operator {
       case 'retry dead':
         return this.#redeliver(
           life,
-          this.#chance.is(0.5)
-            ? admin.retryDeliveries({ status: 'dead', handler })
-            : admin.retryDeliveries({ status: 'dead' }),
+          this.#chance.is(0.5) ? admin.retryDeliveries({ handler }) : admin.retryDeliveries({}),
         )
       case 'replay':
         return this.#redeliver(life, admin.replay({ handler, from: this.#start() }))

@@ -1,4 +1,5 @@
 import { backoff } from '../../std/backoff.ts'
+import type { HandlerStatus } from '../../core/handler.ts'
 import type { HandlerState, Observer } from '../../core/observer.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Verdict } from './targets/verdict.ts'
@@ -13,14 +14,6 @@ export interface Pause {
   /** Milliseconds, our wall clock. */
   since: number
   reason: string | null
-}
-
-export interface HandlerStatus {
-  name: string
-  state: HandlerState
-  /** Milliseconds, our wall clock. */
-  since: number
-  lastError: string | null
 }
 
 type Answered = Exclude<Verdict, { kind: 'aborted' }>

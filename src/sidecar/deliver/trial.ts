@@ -1,15 +1,5 @@
+import type { Trial } from '../../core/handler.ts'
 import type { Verdict } from './targets/verdict.ts'
-
-/** The outcome of a test fact at a handler. */
-export interface Trial {
-  outcome: Verdict['kind']
-  status: number | null
-  error: string | null
-  /** The beginning of its answer, if the attempt failed. */
-  answer: string | null
-  /** Milliseconds. */
-  ms: number
-}
 
 export function trialOf(verdict: Verdict, ms: number): Trial {
   return {

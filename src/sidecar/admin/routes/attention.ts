@@ -2,29 +2,14 @@ import { Type } from 'typebox'
 import { answers } from '../../../core/tool.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
-import { needsOf, type Need, type WaitingAction } from './need.ts'
-import { component, nullable, oneOf, refTo, time } from '../component.ts'
+import { component, refTo } from '../component.ts'
 import { route, type Route } from '../route.ts'
 import { backlogs } from './handlers.ts'
+import { NeedEntry, needsOf, type WaitingAction } from './need.ts'
 import type { StatusReport } from './status.ts'
 
 /** The number of open actions that are read, the oldest first. */
 const SOME = 100
-
-const NeedEntry = component(
-  'Need',
-  Type.Object({
-    id: Type.String({ description: 'The same while the problem lasts.' }),
-    tone: oneOf<Need['tone']>(['bad', 'warn'], {
-      description: 'bad: something does not work. warn: something waits.',
-    }),
-    what: Type.String({ description: 'The problem.' }),
-    since: nullable(time(), 'When it began.'),
-    detail: nullable(Type.String()),
-    advice: Type.String({ description: 'The action to take.' }),
-    page: Type.String({ description: 'The page of the console that shows more.' }),
-  }),
-)
 
 const Attention = component(
   'Attention',

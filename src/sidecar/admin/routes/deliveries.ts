@@ -120,10 +120,9 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         },
         problems: [404],
       },
-      async ({ body: { status, handler, since, dry_run: dryRun } }) => {
+      async ({ body: { handler, since, dry_run: dryRun } }) => {
         if (handler !== undefined) await requireHandler(store, actions, handler)
         const { count } = await actions.retryDeliveries({
-          status,
           dryRun,
           handler,
           since: sinceOf(since),

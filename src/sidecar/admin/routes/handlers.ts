@@ -1,7 +1,8 @@
 import { Type, type Static } from 'typebox'
 import { isObject } from '../../../std/json.ts'
+import type { HandlerStatus, Trial } from '../../../core/handler.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
-import type { AdminActions, HandlerReport, HandlerTest } from '../actions.ts'
+import type { AdminActions } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
 import type { Held } from '../entry.ts'
 import { guess } from '../../../std/nearest.ts'
@@ -14,7 +15,7 @@ const Handler = component(
   'Handler',
   Type.Object({
     name: Type.String(),
-    state: oneOf<HandlerReport['state'] | 'removed'>(['up', 'down', 'paused', 'removed'], {
+    state: oneOf<HandlerStatus['state'] | 'removed'>(['up', 'down', 'paused', 'removed'], {
       description:
         'down: the handler is unreachable, and a probe continues. removed: it is not configured, and its deliveries wait.',
     }),
@@ -47,7 +48,7 @@ const HandlerTested = component(
     }),
     type: Type.String(),
     wanted: Type.Boolean({ description: 'Whether the events of the handler select this type.' }),
-    outcome: oneOf<HandlerTest['outcome']>(['delivered', 'retry', 'dead', 'unreachable', 'gone', 'aborted'], {
+    outcome: oneOf<Trial['outcome']>(['delivered', 'retry', 'dead', 'unreachable', 'gone', 'aborted'], {
       description: 'The outcome that a real fact would have. gone: the handler answered 410.',
     }),
     status: nullable(Type.Integer(), 'The status of its answer.'),
@@ -148,7 +149,8 @@ export async function backlogs(
   store: Pick<StoreReader, 'counts'>,
   actions: Pick<AdminActions, 'handlers'>,
 ): Promise<HandlerBacklog[]> {
-  const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
+  const reports = actions.handlers()
+  const { deliveries } = await store.counts()
   const counts = new Map(Object.entries(deliveries))
   const configured = new Set(reports.map(({ name }) => name))
   // Someone renamed a handler: the deliveries of the old name are sent only when a handler has it again.
@@ -167,7 +169,7 @@ export async function requireHandler(
   actions: Pick<AdminActions, 'handlers'>,
   name: string,
 ): Promise<void> {
-  const names = (await actions.handlers()).map((handler) => handler.name)
+  const names = actions.handlers().map((handler) => handler.name)
   if (names.includes(name)) return
   const removed = (await backlogs(store, actions)).some((handler) => handler.name === name)
   throw new Problem(

@@ -1,23 +1,28 @@
+import { Type, type Static } from 'typebox'
 import type { Attempt, DeliveryRecord } from '../../../core/delivery.ts'
 import type { StoreRefusal } from '../../../core/observer.ts'
 import type { Action } from '../../../core/resource.ts'
+import { component, nullable, oneOf, time } from '../component.ts'
 import type { HandlerBacklog } from './handlers.ts'
 import type { StatusReport } from './status.ts'
 
 /** A problem that needs attention, with the action to take. */
-export interface Need {
-  /** The same while the problem lasts. */
-  id: string
-  /** `bad`: something does not work. `warn`: something waits. */
-  tone: 'bad' | 'warn'
-  what: string
-  /** When it began, milliseconds; null: unknown. */
-  since: number | null
-  detail: string | null
-  advice: string
-  /** The page of the console that shows more. */
-  page: string
-}
+export const NeedEntry = component(
+  'Need',
+  Type.Object({
+    id: Type.String({ description: 'The same while the problem lasts.' }),
+    tone: oneOf(['bad', 'warn'], {
+      description: 'bad: something does not work. warn: something waits.',
+    }),
+    what: Type.String({ description: 'The problem.' }),
+    since: nullable(time(), 'When it began.'),
+    detail: nullable(Type.String()),
+    advice: Type.String({ description: 'The action to take.' }),
+    page: Type.String({ description: 'The page of the console that shows more.' }),
+  }),
+)
+
+export type Need = Static<typeof NeedEntry.schema>
 
 /** What the problems are found in. */
 export interface Seen {
