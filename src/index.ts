@@ -4,7 +4,7 @@
  * process-wide hook.
  */
 export { createSidecar, type DeclaredTool, type Sidecar, type SidecarOptions } from './sidecar/sidecar.ts'
-export type { Address } from './sidecar/start.ts'
+export type { Address } from './sidecar/admin/listener.ts'
 export { defineHandlers, type HandlerModule, type Handlers } from './sidecar/library/handlers.ts'
 export { tool, type ToolContext, type ToolDefinition, type ToolOptions } from './sidecar/library/tool.ts'
 export {

@@ -3,7 +3,7 @@ import { isObject, stringOf, type JsonObject } from '../std/json.ts'
 import { adminClient, timeOf, UnreachableError, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList, titleOf } from './reply.ts'
-import { renderRows, renderTable, type Column } from './table.ts'
+import { renderTable, type Column } from './table.ts'
 import { jsonLine } from './terminal.ts'
 import { stamp } from './text.ts'
 
@@ -71,7 +71,7 @@ export async function events(context: Context, options: EventsOptions): Promise<
     const [newest] = await client.list('/api/events', { order: 'desc' }, 1)
     const added = await client.list('/api/events', { ...filter, order: 'asc', after }, FOLLOW_PAGE)
     if (json) for (const row of added) terminal.out(jsonLine(row))
-    else if (added.length > 0) terminal.out(renderRows(added, columns, terminal))
+    else if (added.length > 0) terminal.out(renderTable(added, columns, terminal, false))
     after = stringOf((added.at(-1) ?? newest)?.['id']) ?? after
     return added.length
   }

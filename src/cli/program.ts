@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { nearest } from '../std/nearest.ts'
-import { isObject, stringOf } from '../std/json.ts'
+import { VERSION } from '../sidecar/version.ts'
 import type { ArgumentSpec, CommandSpec, OptionSpec } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import type { Context } from './context.ts'
@@ -58,7 +57,7 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
     .description(
       'Runs beside an app that uses the Agent Session Service. It sends the app facts about its sessions, in order and each at least once, and runs its function tools. Without a command, it runs dev.',
     )
-    .version(version(), '-V, --version', 'the version of this program')
+    .version(VERSION, '-V, --version', 'the version of this program')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => terminal.out(asTyped(text, env)),
@@ -140,13 +139,6 @@ function optionOf({ flags, text, choices, parse, default: preset, conflicts = []
 
 function sentence(text: string): string {
   return `${text[0]?.toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`
-}
-
-/** The version of the package, both from the source and from the build. */
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  const parsed: unknown = JSON.parse(text)
-  return isObject(parsed) ? (stringOf(parsed['version']) ?? '') : ''
 }
 
 function refuse(command: Command, word: string): never {

@@ -13,29 +13,15 @@ export interface Column<Row> {
 
 const GAP = '  '
 
-/** Rows under their titles, aligned; on a screen no line is longer than `width`. */
+/**
+ * Rows under their titles, aligned; on a screen no line is longer than `width`. `titled` false: later rows of a table
+ * whose columns have a `least` width.
+ */
 export function renderTable<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
   screen: { width: number | null; paint: Paint },
-): string {
-  return render(rows, columns, screen, true)
-}
-
-/** The same without titles, for later rows of a table whose columns have a `least` width. */
-export function renderRows<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  screen: { width: number | null; paint: Paint },
-): string {
-  return render(rows, columns, screen, false)
-}
-
-function render<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  screen: { width: number | null; paint: Paint },
-  titled: boolean,
+  titled = true,
 ): string {
   const cells = rows.map((row) => columns.map((column) => visible(column.cell(row)) || '-'))
   const widths = columns.map(({ title, least = 0 }, index) =>

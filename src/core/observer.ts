@@ -134,15 +134,18 @@ export interface TransientEvent {
   after: string | null
 }
 
-export type WebhookOutcome =
-  | 'accepted'
-  | 'duplicate'
-  | 'forged'
-  | 'stale'
-  | 'unreadable'
-  | 'too_large'
-  | 'busy'
-  | 'store_failed'
+export const WEBHOOK_OUTCOMES = [
+  'accepted',
+  'duplicate',
+  'forged',
+  'stale',
+  'unreadable',
+  'too_large',
+  'busy',
+  'store_failed',
+] as const
+
+export type WebhookOutcome = (typeof WEBHOOK_OUTCOMES)[number]
 
 export type HandlerState = 'up' | 'down' | 'paused'
 

@@ -17,7 +17,6 @@ export interface StoreReader {
     type?: string | undefined
     sessionId?: string | undefined
   }): Promise<Listed<StoredFact>>
-  fact(id: string): Promise<StoredFact | null>
   /** `text`: the whole id, or a part of the title in any case. Only the newest ten thousand sessions are searched. */
   sessions(query: {
     after?: string | undefined

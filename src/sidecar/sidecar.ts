@@ -10,9 +10,10 @@ import type { EventHandler, EventType } from './library/events.ts'
 import { createRouter } from './library/handlers.ts'
 import type { ToolDefinition } from './library/tool.ts'
 import { asLog, createLogger } from './logger.ts'
-import { secretsOf } from './secrets.ts'
+import { secretsIn } from './config/secrets.ts'
 import { loadSpecs } from './specs.ts'
-import type { Address, Running } from './start.ts'
+import type { Address } from './admin/listener.ts'
+import type { Running } from './start.ts'
 import { VERSION } from './version.ts'
 
 export interface SidecarOptions {
@@ -70,7 +71,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
       ? loadConfig(options.config, options.env ?? process.env, Date.now())
       : resolveConfig(options.config, { env: options.env ?? {}, now: Date.now() })
   let { config, warnings } = await load()
-  const secrets = new Set(secretsOf(config))
+  const secrets = new Set(secretsIn(config))
   const log = options.log ?? asLog(await createLogger(config.log, () => [...secrets]))
   const router = createRouter()
   const tools: ToolDefinition[] = []
@@ -87,7 +88,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     if (failed) {
       // The configuration, or a secret in it, may have caused the last failure: it is loaded again.
       ;({ config, warnings } = await load())
-      for (const secret of secretsOf(config)) secrets.add(secret)
+      for (const secret of secretsIn(config)) secrets.add(secret)
     }
     log.info({ version: VERSION }, 'sidecar: starting')
     for (const warning of warnings) log.warn({}, renderFault(warning))

@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import type { Config, HandlerConfig, ToolConfig } from './config/config.ts'
+import type { SecretChange } from './config/watch.ts'
 import { doubtAbout } from '../core/event-type.ts'
 import { parseDuration } from '../std/duration.ts'
 import { messageOf, OperatorError } from '../std/errors.ts'
@@ -183,4 +184,14 @@ export function declaration(tools: readonly ToolSpec[]) {
     parameters,
     ...(deadline === null ? {} : { timeout_seconds: Math.ceil(deadline / 1000) }),
   }))
+}
+
+/** After a secret was rotated, the next callback or call is signed with the new one. */
+export function replaceSecrets(
+  specs: Specs,
+  change: Extract<SecretChange, { of: 'handler' | 'tool' }>,
+): void {
+  const list = change.of === 'handler' ? specs.handlers : specs.tools
+  const target = list.find(({ name }) => name === change.name)?.target
+  if (target?.kind === 'http') target.secrets.current = change.secrets
 }

@@ -1,3 +1,4 @@
+import type { Address } from './admin/listener.ts'
 import { createMetrics } from './admin/metrics.ts'
 import { createRelay } from './admin/relay/relay.ts'
 import { createAdmin } from './admin/server.ts'
@@ -26,19 +27,13 @@ import { shareBudget } from './holds.ts'
 import { createMaintenance, REPORTED_BY } from './maintain.ts'
 import { warnOfPast } from './past.ts'
 import type { Secrets } from '../std/signature.ts'
-import { replaceSecrets } from './secrets.ts'
-import { declaration, type Specs } from './specs.ts'
+import { declaration, replaceSecrets, type Specs } from './specs.ts'
 import { createThroughput, createWrites, disabled, reportStatus } from './status.ts'
 import { openStore } from './store.ts'
 import { VERSION } from './version.ts'
 
 /** How long a stop waits for deliveries and tools in progress, milliseconds. */
 const GRACE = 10_000
-
-export interface Address {
-  host: string
-  port: number
-}
 
 export interface Running {
   address: { admin: Address; webhooks: Address | null }

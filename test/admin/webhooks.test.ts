@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Listener } from '../../src/sidecar/admin/listener.ts'
-import { createWebhookListener, type WebhookDelivery } from '../../src/sidecar/admin/webhooks.ts'
+import { createWebhookListener } from '../../src/sidecar/admin/webhooks.ts'
+import type { WebhookDelivery } from '../../src/core/webhook.ts'
 import { until } from '../support/until.ts'
 import { exchangeRaw } from './raw.ts'
 import { send } from './running.ts'

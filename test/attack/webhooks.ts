@@ -1,10 +1,7 @@
 import type { Random } from '../../src/std/ports.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
-import {
-  createWebhookReceiver,
-  type WebhookAnswer,
-  type WebhookDelivery,
-} from '../../src/sidecar/source/webhook.ts'
+import type { WebhookAnswer, WebhookDelivery } from '../../src/core/webhook.ts'
+import { createWebhookReceiver } from '../../src/sidecar/source/webhook.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { deafObserver, keepingLog } from '../support/ports.ts'
 import { Tally } from './tally.ts'

@@ -2,11 +2,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
-import {
-  createWebhookReceiver,
-  type WebhookAnswer,
-  type WebhookDelivery,
-} from '../../src/sidecar/source/webhook.ts'
+import type { WebhookAnswer, WebhookDelivery } from '../../src/core/webhook.ts'
+import { createWebhookReceiver } from '../../src/sidecar/source/webhook.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'

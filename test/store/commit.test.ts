@@ -323,7 +323,8 @@ describe('sightings', () => {
     ])
     const second = await store.log.commit({ hints: [hint('webhook', 400), hint('stream', 500)] })
     expect(second.sightings).toEqual([])
-    expect((await store.read.fact(fact().id))?.seen).toEqual({ stream: 200, webhook: 300 })
+    const { rows } = await store.read.facts({ limit: 1, order: 'desc' })
+    expect(rows[0]?.seen).toEqual({ stream: 200, webhook: 300 })
   })
 })
 

@@ -42,17 +42,6 @@ export interface Fault {
   detail: string
 }
 
-/** A problem as it is sent: RFC 9457 problem details. */
-interface Document {
-  type: string
-  title: string
-  status: number
-  detail: string
-  instance: string
-  error?: { code: string; message: string; request_id: string }
-  errors?: Fault[]
-}
-
 /** A refusal. Thrown anywhere below a route. */
 export class Problem extends Error {
   readonly code: ProblemCode
@@ -75,8 +64,8 @@ export class Problem extends Error {
     return STATUS[this.code]
   }
 
-  /** `url`: of the request; the answer omits its query. */
-  document(url: string, requestId: string): Document {
+  /** RFC 9457 problem details, as they are sent. `url`: of the request; the answer omits its query. */
+  document(url: string, requestId: string): object {
     const forService = { code: this.code, message: this.message, request_id: requestId }
     return {
       type: PROBLEM_TYPE + this.code,

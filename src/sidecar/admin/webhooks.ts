@@ -1,25 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf } from '../../std/errors.ts'
-import type { Observer, WebhookOutcome } from '../../core/observer.ts'
+import type { Observer } from '../../core/observer.ts'
+import type { WebhookAnswer, WebhookDelivery, WebhookHead } from '../../core/webhook.ts'
 import type { Log } from '../../std/ports.ts'
 import { BodyReader, createListener, DirectRequest, STEADY, type Listener } from './listener.ts'
-
-/** The headers of a delivery; undefined when one is missing or came more than once. */
-export interface WebhookHead {
-  signature: string | undefined
-  timestamp: string | undefined
-}
-
-/** A received delivery, not verified. */
-export interface WebhookDelivery extends WebhookHead {
-  body: Buffer
-}
-
-interface WebhookAnswer {
-  status: 200 | 401 | 503
-  outcome: WebhookOutcome
-}
 
 export interface WebhookListenerOptions {
   listen: { host: string; port: number }

@@ -2,6 +2,7 @@ import { stringify } from 'yaml'
 import { isObject } from '../../std/json.ts'
 import type { Config } from './config.ts'
 import type { Settings } from './schema.ts'
+import { secretsIn } from './secrets.ts'
 import { settings as schema } from './settings.ts'
 import { propertyOf, type Shape } from './shape.ts'
 
@@ -15,22 +16,13 @@ const SHORTEST = 4
 
 /** The effective configuration as YAML. Secrets are hidden by their key, and at every other place by their value. */
 export function printConfig(loaded: { settings: Settings; config: Config }): string {
-  const values = secretValues(loaded.config)
+  const values = secretsIn(loaded.config)
+    .filter((value) => value.length >= SHORTEST)
+    .sort((a, b) => b.length - a.length)
   return stringify(redact(loaded.settings, schema, values), {
     lineWidth: 0,
     aliasDuplicateObjects: false,
   })
-}
-
-/** Every secret of a configuration, longest first, to hide them in output for people. */
-function secretValues(config: Config): string[] {
-  const { service, admin, webhooks, store, handlers, tools } = config
-  const values = [service.token, admin.token ?? '', ...webhooks.secrets]
-  for (const { target } of [...handlers, ...tools]) {
-    if (target.kind === 'http') values.push(...target.secrets)
-  }
-  if (store.url.kind === 'postgres') values.push(store.url.password ?? '')
-  return [...new Set(values)].filter((value) => value.length >= SHORTEST).sort((a, b) => b.length - a.length)
 }
 
 function redact(value: unknown, shape: Shape | undefined, secrets: readonly string[]): unknown {

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { promisify } from 'node:util'
 import { codeOf, messageOf } from '../../std/errors.ts'
 import { checks } from './checks.ts'
-import type { SecretPart } from './config.ts'
+import type { Config, SecretPart } from './config.ts'
 
 /** Made from node:fs, because node:fs/promises also loads file watchers and a line editor, which delays each start. */
 const [open, fstat, read, close] = [
@@ -96,4 +96,13 @@ function reasonOf(error: unknown): string {
 /** @param error the error of `readSmallFile`. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === 'ENOENT'
+}
+
+/** Every secret of the configuration, to be withheld from output for people. */
+export function secretsIn({ service, admin, webhooks, store, handlers, tools }: Config): string[] {
+  const targets = [...handlers, ...tools].flatMap(({ target }) =>
+    target.kind === 'http' ? target.secrets : [],
+  )
+  const password = store.url.kind === 'postgres' ? store.url.password : null
+  return [service.token, admin.token, ...webhooks.secrets, password, ...targets].filter((one) => one !== null)
 }

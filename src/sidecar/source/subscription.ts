@@ -35,7 +35,6 @@ export interface SubscriptionKeeper extends Pick<ShardTopics, 'led' | 'woken'> {
   reload(): Promise<boolean> | null
   /** Secrets of our subscriptions, the newest first. */
   readonly secrets: Secrets
-  active(): boolean
 }
 
 /**
@@ -211,7 +210,6 @@ export function createSubscriptionKeeper(options: {
       stopped.abort()
     },
     secrets,
-    active: () => active,
   }
 }
 

@@ -2,6 +2,7 @@ import type { Hint } from '../../core/hint.ts'
 import { isShort } from '../../core/id.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import { StoreError } from '../../core/store-error.ts'
+import type { WebhookAnswer, WebhookDelivery, WebhookHead } from '../../core/webhook.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
@@ -25,20 +26,6 @@ const LONGEST_DELAY = 1000
 const RUNS = 1000
 
 const STORE_FAILED: WebhookAnswer = { status: 503, outcome: 'store_failed' }
-
-export interface WebhookHead {
-  signature: string | undefined
-  timestamp: string | undefined
-}
-
-export interface WebhookDelivery extends WebhookHead {
-  body: Buffer
-}
-
-export interface WebhookAnswer {
-  status: 200 | 401 | 503
-  outcome: WebhookOutcome
-}
 
 export type Answer = (given: WebhookAnswer) => void
 

@@ -14,7 +14,7 @@ export const STORE: readonly Mutant[] = [
       [
         'sidecar/intake/commit.ts',
         'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)',
-        `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
+        `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.facts({ limit: 1000, order: 'desc', sessionId: fact.sessionId ?? undefined })).rows.some(({ id }) => id === fact.id) ? [] : [fact])))
       .then((looked) => store.log.commit({ ...batch, scoped: filter.active, facts: looked.flat() }, patience))`,
       ],
     ],

@@ -1,16 +1,5 @@
-import type { Observer, WebhookOutcome } from '../../../core/observer.ts'
+import { WEBHOOK_OUTCOMES, type Observer } from '../../../core/observer.ts'
 import { secondsOf, type Meter } from './meter.ts'
-
-const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
-  'accepted',
-  'duplicate',
-  'forged',
-  'stale',
-  'unreadable',
-  'too_large',
-  'busy',
-  'store_failed',
-]
 
 /** Metrics of the stream and the webhooks as transports. */
 export function channelMetrics(meter: Meter) {

@@ -70,7 +70,7 @@ async function first<R>(queries: Queries, text: string, values: readonly string[
   return row ?? null
 }
 
-function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'placeOf' | 'frames'> {
+function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'placeOf' | 'frames'> {
   const ends = async (): Promise<{ low: number | null; high: number | null }> =>
     (await first(queries, 'SELECT min(pos) AS low, max(pos) AS high FROM sidecar.facts', [])) ?? {
       low: null,
@@ -102,12 +102,6 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
         if (rows.length <= limit) return listing.listed()
         start = rows.at(-1)
       }
-    },
-    async fact(id) {
-      const row = await first<FactRow>(queries, `SELECT ${FACT_COLUMNS} FROM sidecar.facts f WHERE id = $1`, [
-        id,
-      ])
-      return row === null ? null : factOf(row)
     },
     async placeOf(seq) {
       const { from, to } = streamFactIds(seq)

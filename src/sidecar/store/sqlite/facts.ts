@@ -9,9 +9,8 @@ import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
  * The log for people. If the fact that a page should continue after is not known, the page is empty, as with the
  * service itself.
  */
-export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts' | 'fact'> {
+export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts'> {
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
-  const byId = db.prepare<[string], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f WHERE id = ?`)
   const ends = db.prepare<[], { low: number | null; high: number | null }>(
     'SELECT (SELECT min(pos) FROM facts) AS low, (SELECT max(pos) FROM facts) AS high',
   )
@@ -43,10 +42,6 @@ export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts'
           if (fact !== null) yield fact
         }
       })
-    },
-    async fact(id) {
-      const row = byId.get(id)
-      return row === undefined ? null : factOf(row)
     },
   }
 }

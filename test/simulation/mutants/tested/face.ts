@@ -52,8 +52,8 @@ export const FACE: readonly Mutant[] = [
     { file: NUMBERS, only: 'followed facts' },
     'facts that are followed have no id',
     'cli/events.ts',
-    'renderRows(added, columns, terminal)',
-    'renderRows(added, columns.slice(0, -1), terminal)',
+    'renderTable(added, columns, terminal, false)',
+    'renderTable(added, columns.slice(0, -1), terminal, false)',
   ),
   tested(
     { file: NUMBERS, only: 'includes its WAL' },
