@@ -1,10 +1,14 @@
+import { execFileSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WAKE_TOPICS, type Wake } from '../../src/core/shards.ts'
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
-import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
+import { openDatabase, StandbyError } from '../../src/sidecar/store/postgres/database.ts'
 import { inspectDatabase } from '../../src/sidecar/store/postgres/inspect.ts'
+import { codeOf } from '../../src/std/errors.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
@@ -58,6 +62,24 @@ function commitOn(store: Store) {
       await done
     },
   }
+}
+
+async function codeOfCommit(store: Store, seq: number): Promise<string> {
+  try {
+    await store.log.commit({ facts: [frameFact(seq)], cursor: String(seq) })
+    return 'committed'
+  } catch (error) {
+    expect(error).toMatchObject({ kind: 'unreachable' })
+    const { cause } = error as StoreError
+    return cause instanceof StandbyError ? 'standby' : codeOf(cause)
+  }
+}
+
+async function dataOf(server: PostgresServer): Promise<string> {
+  const { rows } = await (
+    await adminOf(server.url())
+  ).query<{ data_directory: string }>('SHOW data_directory')
+  return rows[0]?.data_directory ?? ''
 }
 
 const TWO = [frameFact(1), frameFact(2)]
@@ -254,6 +276,40 @@ it('a database that an administrator has set to read-only stays so', async () =>
   const refused = { name: 'StoreError', kind: 'unreachable' }
   await expect(transaction.change('INSERT INTO written VALUES (1)')).rejects.toMatchObject(refused)
   await transaction.rollback()
+})
+
+it('a connection made while the database was read-only is not used again', async () => {
+  const url = await createDatabase()
+  const wire = await Wire.to(url)
+  const { store } = await openAt(wire.url)
+  const admin = await adminOf(url)
+  const database = `ALTER DATABASE "${new URL(url).pathname.slice(1)}"`
+  await admin.query(`${database} SET default_transaction_read_only = on`)
+  wire.cutAll()
+  await expect.poll(() => codeOfCommit(store, 1)).toBe('25006')
+  await admin.query(`${database} RESET default_transaction_read_only`)
+  expect(await codeOfCommit(store, 1)).toBe('committed')
+})
+
+// DNS leads to the old primary for some seconds after it became a standby, which keeps its connections.
+it('after a failover, the old primary is a standby, and no connection leads to it', async () => {
+  const [old, next] = await Promise.all([PostgresServer.start([]), PostgresServer.start([])])
+  onTestFinished(() => Promise.all([old.stop(), next.stop()]).then(() => undefined))
+  const wire = await Wire.to(old.url())
+  const { store, lost } = await openAt(wire.url)
+  expect(await codeOfCommit(store, 1)).toBe('committed')
+  const [from, to] = await Promise.all([dataOf(old), dataOf(next)])
+  await Promise.all([old.kill(), next.kill()])
+  execFileSync('rm', ['-r', to])
+  execFileSync('cp', ['-a', from, to])
+  rmSync(path.join(to, 'postmaster.pid'))
+  execFileSync('cp', ['-a', path.join(from, 'PG_VERSION'), path.join(from, 'standby.signal')])
+  await Promise.all([old.run(), next.run()])
+  await expect.poll(() => codeOfCommit(store, 2)).toBe('standby')
+  wire.target = new URL(next.url())
+  expect(await codeOfCommit(store, 2)).toBe('committed')
+  expect(await seqsIn(store)).toEqual(['1', '2'])
+  expect(lost).toEqual([])
 })
 
 it('patient outcomes do not join the transaction of a frame, and are stored in time', async () => {

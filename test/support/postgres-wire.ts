@@ -14,6 +14,8 @@ export class Wire {
   onRequest: (bytes: Buffer) => Fate = () => 'pass'
   /** Of bytes of the server, before they are passed on. */
   onAnswer: (bytes: Buffer) => Fate = () => 'pass'
+  /** Where new connections lead. */
+  target: URL
   readonly url: string
   readonly #sockets = new Set<Socket>()
   readonly #late: { to: Socket; bytes: Buffer }[] = []
@@ -21,7 +23,8 @@ export class Wire {
 
   private constructor(server: Server, target: URL) {
     this.#server = server
-    server.on('connection', (near) => this.#join(near, target))
+    this.target = target
+    server.on('connection', (near) => this.#join(near))
     const url = new URL(target)
     url.port = String((server.address() as AddressInfo).port)
     this.url = url.href
@@ -36,8 +39,8 @@ export class Wire {
     return wire
   }
 
-  #join(near: Socket, target: URL): void {
-    const far = connect(Number(target.port), target.hostname)
+  #join(near: Socket): void {
+    const far = connect(Number(this.target.port), this.target.hostname)
     this.#pass(near, far, (bytes) => this.onRequest(bytes))
     this.#pass(far, near, (bytes) => this.onAnswer(bytes))
   }

@@ -1,4 +1,4 @@
-import type { Client, ClientConfig, Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
+import type { Client, ClientConfig, Pool, PoolClient, PoolConfig, QueryConfig, QueryResult } from 'pg'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { isObject } from '../../../std/json.ts'
 import { StoreError } from '../../../core/store-error.ts'
@@ -27,6 +27,8 @@ export interface DatabaseAddress {
   connections?: number
   /** Milliseconds that a statement may take. */
   longest?: number
+  /** Whether a standby may answer. */
+  standby?: boolean
 }
 
 /**
@@ -50,6 +52,15 @@ export class RolledBack extends Error {
 
   constructor() {
     super('the server rolled back')
+  }
+}
+
+/** The server is a standby, which accepts no writes, and whose rows may be old. */
+export class StandbyError extends Error {
+  override readonly name = 'StandbyError'
+
+  constructor() {
+    super('the server is a standby')
   }
 }
 
@@ -111,7 +122,7 @@ const TEXTS = new Set([25, 1043])
  * @throws {OperatorError} when the package `pg` is missing.
  */
 export async function openDatabase(
-  { connections = CONNECTIONS, longest = TIMES.statement, ...address }: DatabaseAddress,
+  { connections = CONNECTIONS, longest = TIMES.statement, standby = false, ...address }: DatabaseAddress,
   onError: (error: Error) => void,
 ): Promise<Database> {
   const pg = await loadDriver()
@@ -139,27 +150,29 @@ export async function openDatabase(
   const odd = longest - 27
   const pooled = await isPooled(new pg.Client({ ...config, ...limits, statement_timeout: odd }), odd)
   if (!pooled) Object.assign(config, limits)
-  const readers = new pg.Pool({
+  const pooling: PoolConfig = {
     ...config,
+    allowExitOnIdle: true,
+    ...(standby ? {} : { verify: verifyPrimary }),
+  }
+  const readers = new pg.Pool({
+    ...pooling,
     max: Math.max(1, connections - 1),
     idleTimeoutMillis: TIMES.idle,
-    allowExitOnIdle: true,
   })
   const writers = new pg.Pool({
-    ...config,
+    ...pooling,
     pipeline: !pooled,
     max: 1,
     idleTimeoutMillis: 0,
-    allowExitOnIdle: true,
   })
   const heartbeats = new pg.Pool({
-    ...config,
+    ...pooling,
     ...(pooled ? {} : { statement_timeout: TIMES.heartbeat }),
     query_timeout: TIMES.heartbeat,
     connectionTimeoutMillis: TIMES.heartbeat,
     max: 1,
     idleTimeoutMillis: TIMES.idle,
-    allowExitOnIdle: true,
   })
   // After an idle connection breaks, the next statement opens another one.
   for (const pool of [readers, writers, heartbeats]) {
@@ -215,6 +228,16 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
   } finally {
     await client.end().catch(() => undefined)
   }
+}
+
+/**
+ * During a failover, DNS may lead to a standby, whose connections last. A server that becomes a standby starts again, so
+ * it is enough to ask at the start of a connection.
+ */
+function verifyPrimary(client: PoolClient, done: (error?: Error) => void): void {
+  client
+    .query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
+    .then(({ rows }) => done(rows[0]?.standby === false ? undefined : new StandbyError()), done)
 }
 
 async function loadDriver(): Promise<typeof import('pg').default> {
@@ -331,14 +354,24 @@ async function begin(
 ): Promise<Transaction> {
   const client = await attempt(() => writers.connect())
   const inOrder = limits === null ? atOnce : oneByOne()
-  const connection = { query: (config: QueryConfig | string) => inOrder(() => client.query(config)) }
+  /** A standby keeps its connections after a failover to another server: one that it refused must not be used again. */
+  let isUsable = true
+  const refuse = (error: unknown): never => {
+    const refusal = explain(error)
+    if (refusal instanceof StoreError && refusal.kind === 'unreachable') isUsable = false
+    throw refusal
+  }
+  // The answers to a statement and to COMMIT may come at once, so `refuse` is the first to see an error.
+  const connection = {
+    query: (config: QueryConfig | string) => inOrder(() => client.query(config)).catch(refuse),
+  }
   const queries = queriesOf(connection, limits !== null)
   const settings = Object.entries(limits ?? (small ? {} : PLANNED_EACH_TIME))
   const sets = settings.map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
   let isOver = false
   const give = (error?: unknown): void => {
     isOver = true
-    client.release(error !== undefined)
+    client.release(error !== undefined || !isUsable)
   }
   /** A statement after the end would be a transaction by itself. */
   const open = (): void => {
@@ -409,8 +442,11 @@ async function attempt<T>(run: () => Promise<T>): Promise<T> {
 const FULL = /^(53100|53200|58030)$/
 const BUSY = /^(55P03|57014|40001|40P01|25P03|53300)$/
 const FENCED = 'SC001'
-/** 25006: a standby answers, as during a failover. */
-const UNREACHABLE = /^(08|57P|25006$|E[A-Z]+$)/
+/**
+ * 25006, and 0A000 to `BEGIN READ WRITE`: a standby answers, as during a failover. 0A000 is also the answer to a
+ * prepared statement whose columns changed; both end with the connection.
+ */
+const UNREACHABLE = /^(08|57P|25006$|0A000$|E[A-Z]+$)/
 
 /** Translates an error of the driver into the `StoreError` that callers of the store handle. */
 function explain(error: unknown): unknown {
@@ -420,6 +456,7 @@ function explain(error: unknown): unknown {
   if (FULL.test(code)) return new StoreError('full', error)
   if (BUSY.test(code)) return new StoreError('busy', error)
   if (
+    error instanceof StandbyError ||
     UNREACHABLE.test(code) ||
     /terminated|timeout|ended|not queryable/i.test(code === '' ? messageOf(error) : '')
   )

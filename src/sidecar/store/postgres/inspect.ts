@@ -76,7 +76,7 @@ async function reading<T>(
   address: DatabaseAddress,
   read: (database: Database, url: string) => Promise<T>,
 ): Promise<T> {
-  const database = await openDatabase({ ...address, connections: 2 }, () => undefined)
+  const database = await openDatabase({ ...address, connections: 2, standby: true }, () => undefined)
   try {
     return await read(database, address.url)
   } catch (error) {

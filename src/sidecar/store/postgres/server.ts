@@ -1,6 +1,6 @@
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
-import type { Queries } from './database.ts'
+import { StandbyError, type Queries } from './database.ts'
 
 /** The oldest version that PostgreSQL still maintains, as `server_version_num`. */
 const OLDEST = 140_000
@@ -37,12 +37,7 @@ export async function assertUsable(queries: Queries, url: string): Promise<void>
       1,
       `use PostgreSQL ${OLDEST / 10_000} or newer`,
     )
-  if (recovering)
-    throw new OperatorError(
-      `store: the server at ${place} is a standby, which accepts no writes`,
-      1,
-      'name the primary in store.url, or an address that leads to it',
-    )
+  if (recovering) throw explainRefusal(new StandbyError(), url)
   if (!ENCODINGS.test(encoding))
     throw new OperatorError(
       `store: the database ${database} at ${place} has the encoding ${encoding}, which lacks characters`,
@@ -74,6 +69,7 @@ export function explainRefusal(error: unknown, address: string): unknown {
   const { place, user, database } = partsOf(address)
   const message = messageOf(cause)
   const found =
+    (cause instanceof StandbyError ? standby(place) : null) ??
     TLS.find(([pattern]) => pattern.test(`${codeOf(cause)} ${message}`))?.[1] ??
     refusalByCode(codeOf(cause), { place, user, database, message }) ??
     // The driver gives these errors no code.
@@ -121,6 +117,13 @@ function unreachable(place: string, message: string): Refusal {
   return {
     reason: `no PostgreSQL answers at ${place} (${message})`,
     fix: 'start the server, or correct store.url or PGHOST and PGPORT',
+  }
+}
+
+function standby(place: string): Refusal {
+  return {
+    reason: `the server at ${place} is a standby, which accepts no writes`,
+    fix: 'name the primary in store.url, or an address that leads to it',
   }
 }
 
