@@ -14,6 +14,7 @@ import { frameFact } from '../support/fact.ts'
 import { freePort } from '../support/listen.ts'
 import { keepingLog } from '../support/ports.ts'
 import { administer, createDatabase } from '../support/postgres.ts'
+import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
 
@@ -122,3 +123,16 @@ test.skipIf(!installed)('a pooler is found although the database has the same li
   onTestFinished(() => database.close())
   expect(database.pooled).toBe(true)
 })
+
+// A pooler that was paused, or restarted, while a sidecar started.
+test.skipIf(!installed)(
+  'a pooler that does not answer the first question is not taken for a server',
+  async () => {
+    const wire = await Wire.to(await pool(await createDatabase(), [IGNORING]))
+    let connections = 0
+    wire.onRequest = () => (connections++ === 0 ? 'cut' : 'pass')
+    await expect(openDatabase({ url: wire.url }, () => undefined)).rejects.toMatchObject({
+      kind: 'unreachable',
+    })
+  },
+)

@@ -1,18 +1,12 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
-import {
-  openDatabase,
-  WHOLE_TABLE,
-  type Database,
-  type DatabaseAddress,
-  type Queries,
-} from '../postgres/database.ts'
+import { WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from '../postgres/database.ts'
 import { placeOf } from '../membership.ts'
 import { glance, type Glance } from '../postgres/inspect.ts'
 import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
 import { boundRows } from '../postgres/bodies.ts'
-import { assertUsable, explainRefusal } from '../postgres/server.ts'
+import { assertUsable, connectTo, explainRefusal } from '../postgres/server.ts'
 import { resume, START, type Source, type Target, type Unfinished } from './copy.ts'
 import { columnsOf, NUMBERED, PAGE, TABLES, type Key, type Row, type Table, type Value } from './tables.ts'
 
@@ -151,7 +145,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
 }
 
 async function opened<T>(address: DatabaseAddress, open: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase({ ...address, connections: 2, longest: WHOLE_TABLE }, () => undefined)
+  const database = await connectTo({ ...address, connections: 2, longest: WHOLE_TABLE })
   try {
     return await open(database)
   } catch (error) {

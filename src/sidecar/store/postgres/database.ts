@@ -119,7 +119,8 @@ const TEXTS = new Set([25, 1043])
 /**
  * Connects to a server. Each connection prepares a statement once, under a name, unless a pooler stands before the
  * server.
- * @throws {OperatorError} when the package `pg` is missing.
+ * @throws {OperatorError} when the package `pg` is missing; {StoreError} or an error of the driver when the server cannot be
+ *   reached.
  */
 export async function openDatabase(
   { connections = CONNECTIONS, longest = TIMES.statement, standby = false, ...address }: DatabaseAddress,
@@ -223,8 +224,9 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
     )
     return Number(rows[0]?.limit) !== limit
   } catch (error) {
-    // Any other error occurs again at the next connection, which reports it.
-    return /unsupported startup parameter/i.test(messageOf(error))
+    if (/unsupported startup parameter/i.test(messageOf(error))) return true
+    // A pooler that was paused at this moment was taken for none, and our settings reached the other clients behind it.
+    throw explain(error)
   } finally {
     await client.end().catch(() => undefined)
   }

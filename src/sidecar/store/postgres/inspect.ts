@@ -1,8 +1,8 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
-import { openDatabase, WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from './database.ts'
+import { WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from './database.ts'
 import { knownVersion, versionOf } from './schema.ts'
-import { askServer, assertMayWrite, assertUsable, explainRefusal } from './server.ts'
+import { askServer, assertMayWrite, assertUsable, connectTo, explainRefusal } from './server.ts'
 
 /** Problems of one kind that are listed; further ones are only counted. */
 const LISTED = 20
@@ -76,7 +76,7 @@ async function reading<T>(
   address: DatabaseAddress,
   read: (database: Database, url: string) => Promise<T>,
 ): Promise<T> {
-  const database = await openDatabase({ ...address, connections: 2, standby: true }, () => undefined)
+  const database = await connectTo({ ...address, connections: 2, standby: true })
   try {
     return await read(database, address.url)
   } catch (error) {

@@ -1,6 +1,6 @@
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
-import { StandbyError, type Queries } from './database.ts'
+import { openDatabase, StandbyError, type Database, type DatabaseAddress, type Queries } from './database.ts'
 
 /** The oldest version that PostgreSQL still maintains, as `server_version_num`. */
 const OLDEST = 140_000
@@ -15,6 +15,18 @@ interface Server {
   recovering: boolean
   /** Of the texts in the database. */
   encoding: string
+}
+
+/** @throws {OperatorError} when the server cannot be reached, or refuses our user. */
+export async function connectTo(
+  address: DatabaseAddress,
+  onError: (error: Error) => void = () => undefined,
+): Promise<Database> {
+  try {
+    return await openDatabase(address, onError)
+  } catch (error) {
+    throw explainRefusal(error, address.url)
+  }
 }
 
 export async function askServer(queries: Queries): Promise<Server> {

@@ -12,13 +12,7 @@ import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
 import { Committer, together, type Manner, type Witness } from './committer.ts'
-import {
-  openDatabase,
-  type Database,
-  type DatabaseAddress,
-  type Queries,
-  type Transaction,
-} from './database.ts'
+import { type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
@@ -27,7 +21,7 @@ import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
 import { migrate } from './schema.ts'
-import { assertUsable, explainRefusal } from './server.ts'
+import { assertUsable, connectTo, explainRefusal } from './server.ts'
 import { owners, Scoping } from './session-owners.ts'
 import { Sessions } from './sessions.ts'
 import { Wakes } from './wakes.ts'
@@ -81,7 +75,7 @@ export async function openPostgresStore(
   const onError = createThrottledLog<Error>(clock, (times, { message }) =>
     log.warn({ times, error: message }, 'store: connections to the database broke; new ones are opened'),
   )
-  const database = await openDatabase(options.database, onError)
+  const database = await connectTo(options.database, onError)
   try {
     await assertUsable(database, options.database.url)
     await migrate(database)
