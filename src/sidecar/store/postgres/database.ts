@@ -237,9 +237,9 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
  * it is enough to ask at the start of a connection.
  */
 function verifyPrimary(client: PoolClient, done: (error?: Error) => void): void {
-  client
-    .query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
-    .then(({ rows }) => done(rows[0]?.standby === false ? undefined : new StandbyError()), done)
+  client.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby', (error, result) =>
+    done(error ?? (result.rows[0]?.standby === false ? undefined : new StandbyError())),
+  )
 }
 
 async function loadDriver(): Promise<typeof import('pg').default> {
