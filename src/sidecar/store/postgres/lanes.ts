@@ -1,10 +1,9 @@
 import type { Ack, Lane, PendingDelivery } from '../../../core/delivery.ts'
 import type { Fact, StoredFact } from '../../../core/fact.ts'
-import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
 import { attemptText, STATUS } from '../attempt.ts'
-import { TYPES_REMEMBERED, type Registered } from '../sqlite/lanes.ts'
+import { bitOf, Handlers, type Handler } from '../sqlite/lanes.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { boundBodies, OCTETS } from './bodies.ts'
@@ -12,17 +11,6 @@ import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import { EXTEND, type ExtendedLane, type SessionLanes } from './log.ts'
 import { LEADER, placeOf, type Membership } from '../membership.ts'
-
-/**
- * The highest number of a handler that has a bit in `facts.wanted`. A delivery to a handler with a higher number has a
- * row from the start.
- */
-const HIGHEST_BIT = 30
-
-interface Handler extends Registered {
-  /** Its bit in `facts.wanted`; 0: its deliveries have rows from the start. */
-  bit: number
-}
 
 /** Facts of one commit for one lane. */
 interface Addition<F extends Fact> {
@@ -64,10 +52,8 @@ const BEHIND = 1000
 
 /** Deliveries in lanes. A worker claims a lane before it delivers from it; claims live in memory. */
 export class Lanes {
+  readonly configured = new Handlers()
   readonly #claims: Claims<number>
-  readonly #byType = new Map<string, Handler[]>()
-  #handlers: Handler[] = []
-  #numbers: ReadonlyMap<string, number> = new Map()
   readonly #begun: BegunAttempts
   readonly #membership: Membership
   readonly #onDamage: (pos: number) => void
@@ -91,47 +77,18 @@ export class Lanes {
   }
 
   async register(queries: Queries, handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]> {
-    // A name that is in conflict uses a number up: after some dozens of starts, a new handler got one above HIGHEST_BIT.
+    // A name that is in conflict uses a number up: after some dozens of starts, a new handler got one above the last bit.
     await queries.change(
       `INSERT INTO sidecar.handlers (name) SELECT name FROM unnest($1::text[]) AS given(name)
        WHERE name NOT IN (SELECT name FROM sidecar.handlers) ON CONFLICT DO NOTHING`,
       [handlers.map(({ name }) => name)],
     )
-    const known = new Map((await this.handlers(queries)).map((record) => [record.name, record]))
-    this.#byType.clear()
-    this.#handlers = handlers.map(({ name, ordered, events }) => {
-      const number = known.get(name)?.number ?? 0
-      return { name, ordered, number, bit: ordered ? bitOf(number) : 0, wants: compilePatterns(events).wants }
-    })
-    this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
-    return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
-  }
-
-  /** The numbers of the handlers that are ordered. */
-  get ordered(): readonly number[] {
-    return this.#handlers.flatMap(({ number, ordered }) => (ordered ? [number] : []))
-  }
-
-  /** null: no handler of that name is configured. */
-  registered(name: string): Readonly<Handler> | null {
-    return this.#handlers.find((handler) => handler.name === name) ?? null
-  }
-
-  /** `number`: the handler's. A handler that is no longer configured counts as ordered. */
-  isOrdered(number: number): boolean {
-    return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
-  }
-
-  /** The bits of the handlers that select facts of a type, if their deliveries have no row at first. */
-  wanted(type: string): number {
-    let bits = 0
-    for (const { bit } of this.#interested(type)) bits |= bit
-    return bits
+    return this.configured.configure(handlers, await this.handlers(queries))
   }
 
   /** null where a handler has a lane for each fact: its deliveries have rows from the start. */
   lanesOf(fact: Fact): SessionLanes | null {
-    const handlers = this.#interested(fact.type)
+    const handlers = this.configured.interested(fact.type)
     if (handlers.some(({ bit }) => bit === 0)) return null
     const key = fact.sessionId ?? ''
     return {
@@ -221,7 +178,7 @@ export class Lanes {
   #sort<F extends Fact>(facts: readonly F[]): Addition<F>[] {
     const additions = new Map<string, Addition<F>>()
     for (const fact of facts) {
-      for (const handler of this.#interested(fact.type)) {
+      for (const handler of this.configured.interested(fact.type)) {
         const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
         const place = `${handler.number} ${key}`
         const addition = additions.get(place)
@@ -232,16 +189,6 @@ export class Lanes {
     return [...additions.values()].toSorted(
       (a, b) => a.handler.number - b.handler.number || (a.key < b.key ? -1 : 1),
     )
-  }
-
-  #interested(type: string): readonly Handler[] {
-    let list = this.#byType.get(type)
-    if (list === undefined) {
-      list = this.#handlers.filter((handler) => handler.wants(type))
-      if (this.#byType.size >= TYPES_REMEMBERED) this.#byType.clear()
-      this.#byType.set(type, list)
-    }
-    return list
   }
 
   /** Claims the lanes of a commit; called when the commit is durable. */
@@ -261,9 +208,9 @@ export class Lanes {
     { handler, lanes: room }: { handler: string; lanes: number },
     now: number,
   ): Promise<Lane[]> {
-    const number = this.#numbers.get(handler)
+    const number = this.configured.numberOf(handler)
     const { claimable } = this.#membership
-    if (number === undefined || claimable?.length === 0) return []
+    if (number === null || claimable?.length === 0) return []
     const rows = await this.#claims.claim(
       room,
       (limit) =>
@@ -278,9 +225,9 @@ export class Lanes {
   }
 
   async next(queries: Queries, handler: string): Promise<number | null> {
-    const number = this.#numbers.get(handler)
+    const number = this.configured.numberOf(handler)
     const { claimable } = this.#membership
-    if (number === undefined || claimable?.length === 0) return null
+    if (number === null || claimable?.length === 0) return null
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ id: number; due_at: number }>(
@@ -311,7 +258,7 @@ export class Lanes {
     lane: Lane,
     { after, limit, maxBytes }: { after: number; limit: number; maxBytes: number },
   ): Promise<PendingDelivery[]> {
-    const number = this.#numbers.get(lane.handler) ?? 0
+    const number = this.configured.numberOf(lane.handler) ?? 0
     const found: PendingDelivery[] = []
     let bytes = 0
     let last: number | null = after
@@ -348,8 +295,8 @@ export class Lanes {
   }
 
   begin(lane: Lane, positions: readonly number[]): void {
-    const number = this.#numbers.get(lane.handler)
-    if (number !== undefined)
+    const number = this.configured.numberOf(lane.handler)
+    if (number !== null)
       this.#begun.begin(lane, number, {
         positions,
         shard: this.#claims.shardOf(lane.id) ?? placeOf(lane.key),
@@ -358,22 +305,22 @@ export class Lanes {
 
   /** Forgets an attempt whose outcome is not stored. */
   drop(lane: Lane, positions: readonly number[]): void {
-    const number = this.#numbers.get(lane.handler)
-    if (number !== undefined) this.#begun.drop(lane, number, positions)
+    const number = this.configured.numberOf(lane.handler)
+    if (number !== null) this.#begun.drop(lane, number, positions)
   }
 
   /** Called after the transaction of `acknowledge`. */
   acknowledged(acks: readonly Ack[]): void {
     for (const { lane, pos } of acks) {
-      const number = this.#numbers.get(lane.handler)
-      if (number !== undefined) this.#begun.settled(number, pos)
+      const number = this.configured.numberOf(lane.handler)
+      if (number !== null) this.#begun.settled(number, pos)
     }
   }
 
   async acknowledge(queries: Queries, given: readonly Ack[], now: number): Promise<void> {
     const acks = given.flatMap((ack) => {
-      const handler = this.#numbers.get(ack.lane.handler)
-      return handler === undefined || !this.#membership.holds(ack.lane.lease) ? [] : [{ ...ack, handler }]
+      const handler = this.configured.numberOf(ack.lane.handler)
+      return handler === null || !this.#membership.holds(ack.lane.lease) ? [] : [{ ...ack, handler }]
     })
     if (acks.length === 0) return
     await this.#begun.settle(queries, acks)
@@ -395,7 +342,9 @@ export class Lanes {
       if (of !== undefined && result === 'retry' && after !== null) of.dueAt = Math.ceil(now + after)
     }
     await this.#shrink(queries, [...lanes])
-    const unordered = acks.flatMap(({ lane, handler }) => (this.isOrdered(handler) ? [] : [lane.id]))
+    const unordered = acks.flatMap(({ lane, handler }) =>
+      this.configured.isOrdered(handler) ? [] : [lane.id],
+    )
     if (unordered.length > 0)
       await queries.change('DELETE FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) AND pending = 0', [
         unordered,
@@ -496,11 +445,6 @@ function placesOf(additions: readonly Addition<Fact>[]): [number[], string[], nu
 /** An unordered handler has a lane for each fact: it is in the shard of the fact's session. */
 export function shardOfLane(first: Fact | undefined, key: string): number {
   return placeOf(first?.sessionId ?? key)
-}
-
-/** 0: the handler's number is above the last bit. */
-function bitOf(number: number): number {
-  return number <= HIGHEST_BIT ? 1 << number : 0
 }
 
 /** The most lanes that one transaction moves. A move of 800,000 lanes exceeded the time limit of a statement. */

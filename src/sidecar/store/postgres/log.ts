@@ -90,8 +90,8 @@ interface Fan {
     extended: readonly ExtendedLane[] | null,
     into: Committed,
   ): Promise<void>
-  /** The bits of `facts.wanted` for a fact of this type: one for each handler that selects it. */
-  wanted(type: string): number
+  /** `wanted`: the bits of `facts.wanted` for a fact of this type, one for each handler that selects it. */
+  readonly configured: { wanted(type: string): number }
 }
 
 /** The fact of a frame, with its position in the stream. */
@@ -216,7 +216,7 @@ export class Facts {
       seen.map(({ webhook }) => webhook ?? null),
       seen.map(({ poll }) => poll ?? null),
       facts.map(checksum),
-      facts.map(({ type }) => this.#fan.wanted(type)),
+      facts.map(({ type }) => this.#fan.configured.wanted(type)),
       numbers,
     ])
     const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
@@ -251,7 +251,7 @@ export class Facts {
       seen.webhook ?? null,
       seen.poll ?? null,
       checksum(fact),
-      this.#fan.wanted(type),
+      this.#fan.configured.wanted(type),
       number,
       lanes.handlers,
       lanes.key,

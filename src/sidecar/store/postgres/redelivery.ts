@@ -148,7 +148,7 @@ export class Redelivery {
       [pos],
     )
     if (fact === undefined) throw new Error('the fact of a delivery is missing')
-    const key = this.#lanes.isOrdered(handler) ? (fact.session_id ?? '') : fact.id
+    const key = this.#lanes.configured.isOrdered(handler) ? (fact.session_id ?? '') : fact.id
     const [row] = await queries.rows<{ id: number }>(
       `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at, fresh) VALUES ($1, $2, $3, 1, 0, $4)
        ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + 1, due_at = 0 RETURNING id`,

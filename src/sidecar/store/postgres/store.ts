@@ -402,7 +402,7 @@ function createStore(
         return { count }
       },
       async replay(name, from) {
-        const handler = lanes.registered(name)
+        const handler = lanes.configured.find(name)
         if (handler === null) return { count: 0 }
         const count = await redelivery.replay(handler.number, (type) => handler.wants(type), from)
         wake('lanes')
@@ -482,7 +482,8 @@ function createSettings({
     setCheckpoint: (name, value) => write((queries) => checkpoints.set(queries, name, value)),
     async registerHandlers(handlers) {
       const records = await write((queries) => lanes.register(queries, handlers))
-      for (const handler of lanes.ordered) while (await write((queries) => gatherLanes(queries, handler)));
+      for (const handler of lanes.configured.ordered)
+        while (await write((queries) => gatherLanes(queries, handler)));
       wake('handlers')
       return records
     },

@@ -11,27 +11,88 @@ import type { Clock, Timer } from '../../../std/ports.ts'
 import type { Ownership, Part } from './committer.ts'
 
 /** The service defines the types, so the number of types in memory is limited. */
-export const TYPES_REMEMBERED = 1000
+const TYPES_REMEMBERED = 1000
 
 /**
  * The highest number of a handler that has a bit in `facts.wanted`. A delivery to a handler with a higher number has a
  * row from the start.
  */
 const HIGHEST_BIT = 30
+
+export interface Handler extends Pick<HandlerRegistration, 'name' | 'ordered'> {
+  number: number
+  /** Its bit in `facts.wanted`; 0: its deliveries have rows from the start. */
+  bit: number
+  wants(type: string): boolean
+}
+
+/** The handlers that are configured, with the numbers that the store gave them. */
+export class Handlers {
+  readonly #byType = new Map<string, Handler[]>()
+  #byName: ReadonlyMap<string, Handler> = new Map()
+
+  /** @returns the records of the handlers `given`, which replace the former ones. */
+  configure(given: readonly HandlerRegistration[], records: readonly HandlerRecord[]): HandlerRecord[] {
+    const known = new Map(records.map((record) => [record.name, record]))
+    this.#byType.clear()
+    this.#byName = new Map(
+      given.map(({ name, ordered, events }) => {
+        const number = known.get(name)?.number ?? 0
+        const bit = ordered ? bitOf(number) : 0
+        return [name, { name, ordered, number, bit, wants: compilePatterns(events).wants }]
+      }),
+    )
+    return given.flatMap(({ name }) => known.get(name) ?? [])
+  }
+
+  /** The numbers of the handlers that are ordered. */
+  get ordered(): number[] {
+    return [...this.#byName.values()].flatMap(({ number, ordered }) => (ordered ? [number] : []))
+  }
+
+  /** null: no handler of that name is configured. */
+  find(name: string): Handler | null {
+    return this.#byName.get(name) ?? null
+  }
+
+  numberOf(name: string): number | null {
+    return this.#byName.get(name)?.number ?? null
+  }
+
+  /** `number`: the handler's. A handler that is no longer configured counts as ordered. */
+  isOrdered(number: number): boolean {
+    for (const handler of this.#byName.values()) if (handler.number === number) return handler.ordered
+    return true
+  }
+
+  /** The handlers that select facts of a type. */
+  interested(type: string): readonly Handler[] {
+    let list = this.#byType.get(type)
+    if (list === undefined) {
+      list = [...this.#byName.values()].filter((handler) => handler.wants(type))
+      if (this.#byType.size >= TYPES_REMEMBERED) this.#byType.clear()
+      this.#byType.set(type, list)
+    }
+    return list
+  }
+
+  /** The bits of the handlers that select facts of a type: of those whose deliveries have no row at first. */
+  wanted(type: string): number {
+    let bits = 0
+    for (const { bit } of this.interested(type)) bits |= bit
+    return bits
+  }
+}
+
+/** 0: the handler's number is above the last bit. */
+export function bitOf(number: number): number {
+  return number <= HIGHEST_BIT ? 1 << number : 0
+}
+
 /** Outcomes in one statement. */
 const TOGETHER = 16
 /** Later than any position. */
 const LAST = Number.MAX_SAFE_INTEGER
-
-export interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
-  number: number
-  wants(type: string): boolean
-}
-
-interface Handler extends Registered {
-  /** Its bit in `facts.wanted`; 0: its deliveries have rows from the start. */
-  bit: number
-}
 
 /** What the acks of one transaction change in a lane. */
 interface LaneProgress {
@@ -63,10 +124,8 @@ interface LanesParts {
  * claims live in memory and a crash frees them.
  */
 export class Lanes {
+  readonly configured = new Handlers()
   readonly #claimed = new Set<number>()
-  readonly #byType = new Map<string, Handler[]>()
-  #handlers: Handler[] = []
-  #numbers: ReadonlyMap<string, number> = new Map()
   readonly #db: Sqlite
   readonly #addRows
   readonly #growLane
@@ -154,34 +213,11 @@ export class Lanes {
   register(handlers: readonly HandlerRegistration[]): HandlerRecord[] {
     const insert = this.#db.prepare<[string]>('INSERT INTO handlers (name) VALUES (?) ON CONFLICT DO NOTHING')
     for (const { name } of handlers) insert.run(name)
-    const known = new Map(this.handlers().map((record) => [record.name, record]))
-    this.#byType.clear()
     // A handler may become unordered. Its pending deliveries then stay in their lanes, so they get rows now.
     this.rows.writeAll()
-    this.#handlers = handlers.map(({ name, ordered, events }) => {
-      const number = known.get(name)?.number ?? 0
-      const bit = ordered && number <= HIGHEST_BIT ? 1 << number : 0
-      return { name, ordered, number, bit, wants: compilePatterns(events).wants }
-    })
-    this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
-    for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)
-    return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
-  }
-
-  /** null: no handler of that name is configured. */
-  registered(name: string): Readonly<Handler> | null {
-    return this.#handlers.find((handler) => handler.name === name) ?? null
-  }
-
-  numberOf(name: string): number | null {
-    return this.#numbers.get(name) ?? null
-  }
-
-  /** The bits of the handlers that select facts of a type: of those whose deliveries have no row at first. */
-  wanted(type: string): number {
-    let bits = 0
-    for (const { bit } of this.#interested(type)) bits |= bit
-    return bits
+    const records = this.configured.configure(handlers, this.handlers())
+    for (const number of this.configured.ordered) gatherLanes(this.#db, number)
+    return records
   }
 
   /** One statement updates each lane, and one writes the rows that a handler's deliveries need, for any number of facts. */
@@ -200,7 +236,7 @@ export class Lanes {
   #sort(facts: readonly StoredFact[]): Map<Handler, Map<string, StoredFact[]>> {
     const sorted = new Map<Handler, Map<string, StoredFact[]>>()
     for (const fact of facts) {
-      for (const handler of this.#interested(fact.type)) {
+      for (const handler of this.configured.interested(fact.type)) {
         let byKey = sorted.get(handler)
         if (byKey === undefined) sorted.set(handler, (byKey = new Map()))
         const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
@@ -229,16 +265,6 @@ export class Lanes {
     return row.id
   }
 
-  #interested(type: string): readonly Handler[] {
-    let list = this.#byType.get(type)
-    if (list === undefined) {
-      list = this.#handlers.filter((handler) => handler.wants(type))
-      if (this.#byType.size >= TYPES_REMEMBERED) this.#byType.clear()
-      this.#byType.set(type, list)
-    }
-    return list
-  }
-
   /** Claims the lanes of a commit; called when the commit is durable. */
   claimFresh(committed: Committed): void {
     for (const extension of committed.lanes) {
@@ -250,7 +276,7 @@ export class Lanes {
   }
 
   claim(handler: string, limit: number, now: number): Lane[] {
-    const number = this.numberOf(handler)
+    const number = this.configured.numberOf(handler)
     if (number === null) return []
     const lanes: Lane[] = []
     // The first rows may be claimed lanes, so the query asks for that many rows more.
@@ -264,7 +290,7 @@ export class Lanes {
   }
 
   next(handler: string): number | null {
-    const number = this.numberOf(handler)
+    const number = this.configured.numberOf(handler)
     if (number === null) return null
     for (const row of this.#next.all(number, this.#claimed.size + 1)) {
       if (!this.#claimed.has(row.id)) return row.due_at
@@ -309,7 +335,7 @@ export class Lanes {
       left--
       yield row
     }
-    const handler = this.registered(lane.handler)
+    const handler = this.configured.find(lane.handler)
     if (left === 0 || handler === null || handler.bit === 0) return
     const from = Math.max(after, this.rows.written) + 1
     const key = lane.key === '' ? null : lane.key
@@ -318,20 +344,20 @@ export class Lanes {
   }
 
   begin(lane: Lane, positions: readonly number[]): void {
-    const number = this.numberOf(lane.handler)
+    const number = this.configured.numberOf(lane.handler)
     if (number !== null && this.#ownership.holds(lane.lease)) this.#begun.begin(lane, number, positions)
   }
 
   /** Forgets an attempt whose outcome is not stored. */
   drop(lane: Lane, positions: readonly number[]): void {
-    const number = this.numberOf(lane.handler)
+    const number = this.configured.numberOf(lane.handler)
     if (number !== null && this.#ownership.holds(lane.lease)) this.#begun.drop(lane, number, positions)
   }
 
   /** Called after the transaction of `acknowledge`. */
   acknowledged(acks: readonly Ack[]): void {
     for (const { lane, pos } of acks) {
-      const number = this.numberOf(lane.handler)
+      const number = this.configured.numberOf(lane.handler)
       if (number !== null) this.#begun.ended(number, pos)
     }
   }
@@ -342,7 +368,7 @@ export class Lanes {
     const plain: PlainAck[] = []
     for (const ack of acks) {
       const { lane, pos, result, attempt } = ack
-      const number = this.numberOf(lane.handler)
+      const number = this.configured.numberOf(lane.handler)
       if (number === null || !this.#ownership.holds(lane.lease)) continue
       this.#begun.store(lane, number, pos)
       let of = lanes.get(lane.id)
@@ -354,7 +380,7 @@ export class Lanes {
     for (const [id, { number, ended, doubtful }] of lanes) {
       if (doubtful) this.#countLane.run(id)
       else if (ended > 0) this.#shrinkLane.run(ended, id)
-      if (!this.isOrdered(number)) this.#dropLane.run(id)
+      if (!this.configured.isOrdered(number)) this.#dropLane.run(id)
     }
   }
 
@@ -386,11 +412,6 @@ export class Lanes {
     if (result !== 'retry') return changes
     if (after !== null) this.#postpone.run(Math.ceil(now + after), lane.id)
     return 0
-  }
-
-  /** `number`: the handler's. A handler that is no longer configured counts as ordered. */
-  isOrdered(number: number): boolean {
-    return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
   }
 }
 

@@ -20,8 +20,8 @@ const TOGETHER = 16
 /** Makes the deliveries of facts that are new. */
 interface Fan {
   fanOut(facts: readonly StoredFact[], into: Committed): void
-  /** The bits of `facts.wanted` for a fact of this type: one for each handler that selects it. */
-  wanted(type: string): number
+  /** `wanted`: the bits of `facts.wanted` for a fact of this type, one for each handler that selects it. */
+  readonly configured: { wanted(type: string): number }
 }
 
 interface SightedRow {
@@ -153,7 +153,7 @@ export class Facts {
 
   #frameColumns(fact: Fact, seen: Seen): (string | number | null)[] {
     const { id, type, sessionId, turnId, at, seq, body } = fact
-    const rest = [seen.stream ?? null, checksum(fact), this.#fan.wanted(type)]
+    const rest = [seen.stream ?? null, checksum(fact), this.#fan.configured.wanted(type)]
     return [id, type, sessionId, turnId, at, seq, body, ...rest]
   }
 

@@ -66,7 +66,7 @@ export function createRedelivery(
 
   /** Adds one pending delivery to its lane, which may be new. @returns the number of the lane. */
   const extend = (handler: number, pos: number): number => {
-    const key = keyOf.get(lanes.isOrdered(handler) ? 1 : 0, pos)
+    const key = keyOf.get(lanes.configured.isOrdered(handler) ? 1 : 0, pos)
     const id = key === undefined ? undefined : open.get(handler, key)
     if (id === undefined) throw new Error('the lane was not written')
     return id

@@ -311,7 +311,7 @@ export function createSqliteStore(
   const operator: Operator = {
     retry: async (selection) => ({ count: await redelivery.retry(selection) }),
     async replay(name, from) {
-      const handler = lanes.registered(name)
+      const handler = lanes.configured.find(name)
       if (handler === null) return { count: 0 }
       return { count: await redelivery.replay(handler.number, (type) => handler.wants(type), from) }
     },
