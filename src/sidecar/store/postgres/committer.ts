@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../../std/ports.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf } from '../../../std/errors.ts'
+import type { Witness } from '../sqlite/committer.ts'
 import { RolledBack, type Database, type Transaction } from './database.ts'
 import { lockHints } from './hints.ts'
 import { lockPositions } from './log.ts'
@@ -35,13 +36,6 @@ interface Write extends Manner {
   obstructed: boolean
   committed(result: unknown): void
   failed(error: unknown): void
-}
-
-/** Receives every commit and every failed write. */
-export interface Witness {
-  /** After each commit: its duration in seconds. */
-  onCommit?: (seconds: number) => void
-  onRefused?: (error: unknown) => void
 }
 
 /** Checks and writes that are part of every transaction. */

@@ -1,4 +1,5 @@
 import { OperatorError } from '../../../std/errors.ts'
+import type { Inspection } from '../sqlite/inspect.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import { WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from './database.ts'
 import { knownVersion, versionOf } from './schema.ts'
@@ -25,17 +26,7 @@ export interface Glance {
   mayMigrate: boolean
 }
 
-export interface DatabaseInspection extends Glance {
-  bytes: number
-  facts: number
-  pending: number
-  dead: number
-  openCalls: number
-  /** The stream's cursor. */
-  cursor: string | null
-  /** One sentence for each problem; empty when there is none. */
-  problems: string[]
-}
+export interface DatabaseInspection extends Glance, Omit<Inspection, 'file' | 'writtenAt'> {}
 
 /**
  * Checks a database quickly and changes nothing; a sidecar may work with it.
@@ -113,9 +104,7 @@ export async function glance(
   }
 }
 
-async function counts(
-  database: Database,
-): Promise<Pick<DatabaseInspection, 'bytes' | 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor'>> {
+async function counts(database: Database): Promise<Omit<DatabaseInspection, keyof Glance | 'problems'>> {
   const [row] = await database.rows<{
     bytes: number
     facts: number

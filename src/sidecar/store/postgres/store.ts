@@ -3,16 +3,22 @@ import type { Call } from '../../../core/call.ts'
 import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
 import type { WakeTopic } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
-import type { Clock, Log, Random } from '../../../std/ports.ts'
+import type { Clock, Random } from '../../../std/ports.ts'
 import { messageOf } from '../../../std/errors.ts'
 import { createThrottledLog } from '../../../std/throttled-log.ts'
 import type { RenewalOutcome } from '../../../core/observer.ts'
 import { placeOf } from '../membership.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
+import type { StoreOptions } from '../sqlite/store.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
-import { Committer, together, type Manner, type Witness } from './committer.ts'
-import { type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
+import { Committer, together, type Manner } from './committer.ts'
+import {
+  type Database,
+  type DatabaseAddress,
+  type Queries,
+  type Transaction,
+} from './database.ts'
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
@@ -26,16 +32,10 @@ import { owners, Scoping } from './session-owners.ts'
 import { Sessions } from './sessions.ts'
 import { Wakes } from './wakes.ts'
 
-export interface PostgresOptions extends Witness {
+export interface PostgresOptions extends StoreOptions {
   database: DatabaseAddress
-  clock: Clock
-  log: Log
   /** Makes the name of this process as an owner. */
   random: Random
-  /** Called once, when another process took over what this one owned. */
-  onLost?: (error: StoreError) => void
-  /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
-  onDeadLettered?: (handler: string) => void
 }
 
 /** What the operating system knows about processes. */

@@ -35,7 +35,7 @@ import { watchFile, type FileWatch } from './watch.ts'
 export interface StoreOptions extends Witness {
   clock: Clock
   log: Log
-  /** Called once, when another process took the store or its files are gone: nothing is written or returned any more. */
+  /** Called once, when another process took over or the files are gone: nothing is written or returned any more. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
   onDeadLettered?: (handler: string) => void
