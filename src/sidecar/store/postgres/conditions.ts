@@ -1,21 +1,15 @@
+import { where as whereWithMarks, type Condition } from '../sqlite/listing.ts'
 import type { Value } from './database.ts'
 
-/** A condition with a `?` for each of its values. */
-type Condition = readonly [string, ...(Value | undefined)[]]
-
 /**
- * The conditions that all hold. Those with a value that is undefined are left out. `before`: the values of the statement so
- * far; `values` begins with them.
+ * As in SQLite, with numbers for the question marks. `before`: the values of the statement so far; `values` begins with
+ * them.
  */
 export function where(
-  conditions: readonly Condition[],
+  conditions: readonly Condition<Value>[],
   before: readonly Value[] = [],
 ): { text: string; values: Value[] } {
-  const values = [...before]
-  const texts: string[] = []
-  for (const [condition, ...given] of conditions) {
-    if (given.includes(undefined)) continue
-    texts.push(condition.replaceAll('?', () => `$${values.push(given.shift() ?? null)}`))
-  }
-  return { text: texts.length === 0 ? '' : `WHERE ${texts.join(' AND ')}`, values }
+  const [text, values] = whereWithMarks(conditions)
+  let last = before.length
+  return { text: text.replaceAll('?', () => `$${++last}`), values: [...before, ...values] }
 }

@@ -3,14 +3,13 @@ import type { StoreCounts } from '../../../core/counts.ts'
 import { parseDeliveryId } from '../../../core/delivery.ts'
 import { streamFactIds, type StoredFact } from '../../../core/fact.ts'
 import { DELETED, type OpenFunction, type StoreReader } from '../../../core/store-reader.ts'
-import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
-import { objectOf } from '../../../std/depth.ts'
 import { CALL, callOf, type CallRow } from '../sqlite/calls.ts'
 import { deliveryOf, STATUSES, stuckOf, type DeliveryRow } from '../sqlite/deliveries.ts'
 import { createListing, list, mapListed, NOTHING } from '../sqlite/listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
-import { SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
+import { pageOf, SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
 import { recordOf, type SessionRow } from '../sqlite/sessions.ts'
+import { listActions, listTurns, type ActionRow, type TurnRow } from '../sqlite/waiting.ts'
 import { boundBodies, OCTETS } from './bodies.ts'
 import { where } from './conditions.ts'
 import type { Queries } from './database.ts'
@@ -285,14 +284,7 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
         `SELECT ${CALL} FROM sidecar.calls WHERE session_id = $1 ORDER BY received_at DESC LIMIT ${SHOWN_PER_SESSION}`,
         [id],
       )
-      return {
-        ...recordOf(row),
-        turns: list(turns, SHOWN_PER_SESSION, sizeOfRaw).rows.flatMap(
-          ({ raw }) => parseTurn(objectOf(raw)) ?? [],
-        ),
-        actions: actions.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? []),
-        calls: list(calls, SHOWN_PER_SESSION, sizeOfCall).rows.map(callOf),
-      }
+      return pageOf(row, { turns, actions, calls })
     },
     async calls({ after, limit, state, sessionId }) {
       const last =
@@ -316,25 +308,20 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
 
 /** Open turns and actions, which a person, an app or the service still has to finish; the oldest first. */
 function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openActions' | 'functionsBeside'> {
-  const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
   const placeIn = async (text: string, after: string | undefined): Promise<number | null> =>
     after === undefined ? -1 : ((await first<{ at: number }>(queries, text, [after]))?.at ?? null)
   return {
     async openTurns({ after, limit }) {
       const at = await placeIn('SELECT coalesce(created_at, 0) AS at FROM sidecar.turns WHERE id = $1', after)
       if (at === null) return NOTHING
-      const rows = await queries.rows<{ raw: string; session: string }>(
+      const rows = await queries.rows<TurnRow>(
         `SELECT t.raw, s.raw AS session FROM sidecar.turns t JOIN sidecar.sessions s ON s.id = t.session_id
          WHERE t.settled = 0 AND t.raw IS NOT NULL AND s.deleted_at IS NULL
            AND (coalesce(t.created_at, 0), t.id) > ($1::bigint, $2)
          ORDER BY coalesce(t.created_at, 0), t.id LIMIT ${limit + 1}`,
         [at, after ?? ''],
       )
-      return mapListed(list(rows, limit, sizeOf), ({ raw, session }) => {
-        const turn = parseTurn(objectOf(raw))
-        const of = parseSession(objectOf(session))
-        return turn === null || of === null ? [] : [{ turn, session: of }]
-      })
+      return listTurns(rows, limit)
     },
     async openActions({ after, limit }) {
       const at = await placeIn(
@@ -342,16 +329,12 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
         after,
       )
       if (at === null) return NOTHING
-      const rows = await queries.rows<{ raw: string; opened_at: number; session: string }>(
+      const rows = await queries.rows<ActionRow>(
         `SELECT a.raw, a.opened_at, s.raw AS session ${OPEN} AND (${OPEN_SINCE}, a.call_id) > ($1::bigint, $2)
          ORDER BY ${OPEN_SINCE}, a.call_id LIMIT ${limit + 1}`,
         [at, after ?? ''],
       )
-      return mapListed(list(rows, limit, sizeOf), ({ raw, opened_at, session }) => {
-        const action = parseAction(objectOf(raw))
-        const of = parseSession(objectOf(session))
-        return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
-      })
+      return listActions(rows, limit)
     },
     functionsBeside: (tools, limit) =>
       queries.rows<OpenFunction>(

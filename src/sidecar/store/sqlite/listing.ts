@@ -78,13 +78,13 @@ export async function scan<T>(
 }
 
 /** A condition, and the values of its question marks. */
-export type Condition = readonly [string, ...unknown[]]
+export type Condition<V = unknown> = readonly [string, ...(V | undefined)[]]
 
 /** The conditions that all hold, as text and values. Those with a value that is undefined are left out. */
-export function where(conditions: readonly Condition[]): [text: string, values: unknown[]] {
+export function where<V>(conditions: readonly Condition<V>[]): [text: string, values: V[]] {
   const used = conditions.filter(([, ...values]) => !values.includes(undefined))
   const text = used.length === 0 ? '' : `WHERE ${used.map(([condition]) => condition).join(' AND ')}`
-  return [text, used.flatMap(([, ...values]) => values)]
+  return [text, used.flatMap(([, ...values]) => values.filter((value) => value !== undefined))]
 }
 
 /**

@@ -19,7 +19,11 @@ const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_
 /** Turns and calls of one session that its page shows. */
 export const SHOWN_PER_SESSION = 200
 
-export const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
+interface Raw {
+  raw: string
+}
+
+export const sizeOfRaw = ({ raw }: Raw): number => raw.length
 export const sizeOfCall = (call: CallRow): number => call.action.length + (call.resultText?.length ?? 0)
 
 /**
@@ -81,14 +85,7 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
           `SELECT ${CALL} FROM calls WHERE session_id = ? ORDER BY received_at DESC LIMIT ?`,
         )
         .iterate(id, SHOWN_PER_SESSION)
-      return {
-        ...recordOf(row),
-        turns: list(turns, SHOWN_PER_SESSION, sizeOfRaw).rows.flatMap(
-          ({ raw }) => parseTurn(objectOf(raw)) ?? [],
-        ),
-        actions: actions.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? []),
-        calls: list(calls, SHOWN_PER_SESSION, sizeOfCall).rows.map(callOf),
-      }
+      return pageOf(row, { turns, actions, calls })
     },
     async calls({ after, limit, state, sessionId }) {
       const last = after === undefined ? undefined : callById.get(after)
@@ -110,5 +107,20 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     async counts() {
       return counts()
     },
+  }
+}
+
+/** What the page of a session shows. */
+export function pageOf(
+  row: SessionRow,
+  { turns, actions, calls }: { turns: Iterable<Raw>; actions: readonly Raw[]; calls: Iterable<CallRow> },
+): Awaited<ReturnType<StoreReader['session']>> {
+  return {
+    ...recordOf(row),
+    turns: list(turns, SHOWN_PER_SESSION, sizeOfRaw).rows.flatMap(
+      ({ raw }) => parseTurn(objectOf(raw)) ?? [],
+    ),
+    actions: actions.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? []),
+    calls: list(calls, SHOWN_PER_SESSION, sizeOfCall).rows.map(callOf),
   }
 }

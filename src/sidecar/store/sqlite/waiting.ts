@@ -1,19 +1,19 @@
 import { ANY_FUNCTION } from '../../../core/tool.ts'
+import type { Listed } from '../../../core/listed.ts'
 import type { OpenAction, OpenFunction, OpenTurn, StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { list, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { objectOf } from '../../../std/depth.ts'
 
-interface TurnRow {
+/** An open turn, with its session. */
+export interface TurnRow {
   raw: string
   session: string
 }
 
-interface ActionRow {
-  raw: string
+export interface ActionRow extends TurnRow {
   opened_at: number
-  session: string
 }
 
 const UNSETTLED = `FROM turns t JOIN sessions s ON s.id = t.session_id
@@ -21,8 +21,6 @@ const UNSETTLED = `FROM turns t JOIN sessions s ON s.id = t.session_id
 const OPEN = `FROM actions a JOIN sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
 const SINCE = 'coalesce(a.created_at, a.opened_at)'
-
-const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
 
 /** Open turns and actions, which a person, an app or the service still has to finish; the oldest first. */
 export function createWaiting(
@@ -57,26 +55,28 @@ export function createWaiting(
     async openTurns({ after, limit }) {
       const at = after === undefined ? -1 : turnAt.get(after)
       if (at === undefined) return NOTHING
-      return mapListed(
-        list(turns.iterate(at, after ?? '', limit + 1), limit, sizeOf),
-        ({ raw, session }): OpenTurn[] => {
-          const turn = parseTurn(objectOf(raw))
-          const of = parseSession(objectOf(session))
-          return turn === null || of === null ? [] : [{ turn, session: of }]
-        },
-      )
+      return listTurns(turns.iterate(at, after ?? '', limit + 1), limit)
     },
     async openActions({ after, limit }) {
       const at = after === undefined ? -1 : actionAt.get(after)
       if (at === undefined) return NOTHING
-      return mapListed(
-        list(actions.iterate(at, after ?? '', limit + 1), limit, sizeOf),
-        ({ raw, opened_at, session }): OpenAction[] => {
-          const action = parseAction(objectOf(raw))
-          const of = parseSession(objectOf(session))
-          return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
-        },
-      )
+      return listActions(actions.iterate(at, after ?? '', limit + 1), limit)
     },
   }
+}
+
+const sizeOf = ({ raw, session }: TurnRow): number => raw.length + session.length
+
+export function listTurns(rows: Iterable<TurnRow>, limit: number): Listed<OpenTurn> {
+  return mapListed(list(rows, limit, sizeOf), ({ raw, session: of }) => {
+    const [turn, session] = [parseTurn(objectOf(raw)), parseSession(objectOf(of))]
+    return turn === null || session === null ? [] : [{ turn, session }]
+  })
+}
+
+export function listActions(rows: Iterable<ActionRow>, limit: number): Listed<OpenAction> {
+  return mapListed(list(rows, limit, sizeOf), ({ raw, opened_at: openedAt, session: of }) => {
+    const [action, session] = [parseAction(objectOf(raw)), parseSession(objectOf(of))]
+    return action === null || session === null ? [] : [{ action, openedAt, session }]
+  })
 }
