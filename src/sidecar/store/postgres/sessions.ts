@@ -1,10 +1,11 @@
 import { writeJson } from '../../../std/json.ts'
 import type { Fact } from '../../../core/fact.ts'
-import type { Action, SessionSummary } from '../../../core/resource.ts'
+import { summaryOf, type Action, type SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
 import { parseAction } from '../../../core/wire.ts'
 import {
   glanceOf,
+  rowAfter,
   sessionOf,
   SETTLED_KEPT,
   turnOf,
@@ -94,9 +95,7 @@ export class Sessions {
 
   async summary(queries: Queries, id: string): Promise<SessionSummary | null> {
     const row = await this.#row(queries, id)
-    if (row === null) return null
-    const { title, metadata, status } = sessionOf(row)
-    return { title, metadata, status }
+    return row === null ? null : summaryOf(sessionOf(row))
   }
 
   async glance(queries: Queries, ids: readonly string[]): Promise<Map<string, SessionGlance>> {
@@ -117,24 +116,13 @@ export class Sessions {
       [reading.sessionId],
     )
     if ((row?.revision ?? null) !== reading.revision) return false
-    const { session, at } = reading
-    if (session !== null) {
-      await queries.change(PUT, [
-        session.id,
-        session.status,
-        session.updatedAt,
-        writeJson(session.raw),
-        reading.atRest ? 1 : 0,
-        reading.baseline,
-        row?.first_seen ?? at,
-        at,
-        null,
-        session.title,
-      ])
-    } else if (row !== undefined) {
-      const { id, status, updated_at, raw, baseline, first_seen } = row
-      const { title } = sessionOf(row)
-      await queries.change(PUT, [id, status, updated_at, raw, 1, baseline, first_seen, at, at, title])
+    const { at } = reading
+    const after = rowAfter(reading, row)
+    if (after !== null) {
+      const { id, status, updated_at, raw, at_rest, baseline, first_seen, read_at, deleted_at } = after
+      const { title } = reading.session ?? sessionOf(after)
+      const values = [id, status, updated_at, raw, at_rest, baseline, first_seen, read_at, deleted_at, title]
+      await queries.change(PUT, values)
     }
     if (reading.turns.length > 0) await this.#writeTurns(queries, reading.turns)
     for (const action of reading.opened) {

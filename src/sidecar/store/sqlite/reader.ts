@@ -1,5 +1,5 @@
 import type { Clock } from '../../../std/ports.ts'
-import { DELETED, type StoreReader } from '../../../core/store-reader.ts'
+import { DELETED, type SessionRecord, type StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseTurn } from '../../../core/wire.ts'
 import { createCounts } from './counts.ts'
 import { createDeliveries } from './deliveries.ts'
@@ -9,7 +9,7 @@ import type { Lanes } from './lanes.ts'
 import { list, mapListed, NOTHING, where, type Condition } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { CALL, callOf, type CallRow } from './calls.ts'
-import { type SessionRow, recordOf } from './sessions.ts'
+import { sessionOf, type SessionRow } from './sessions.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { createWaiting } from './waiting.ts'
 
@@ -107,6 +107,16 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     async counts() {
       return counts()
     },
+  }
+}
+
+export function recordOf(row: SessionRow): SessionRecord {
+  return {
+    session: sessionOf(row),
+    deletedAt: row.deleted_at,
+    firstSeenAt: row.first_seen,
+    readAt: row.read_at,
+    atRest: row.at_rest === 1,
   }
 }
 

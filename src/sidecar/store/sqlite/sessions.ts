@@ -1,9 +1,8 @@
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
 import { transcriptType, type Fact } from '../../../core/fact.ts'
-import type { Action, Session, SessionSummary } from '../../../core/resource.ts'
+import { summaryOf, type Action, type Session, type SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
-import type { SessionRecord } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { Sqlite } from './open.ts'
@@ -146,9 +145,7 @@ export class Sessions {
 
   summary(id: string): SessionSummary | null {
     const row = this.#get.get(id)
-    if (row === undefined) return null
-    const { title, metadata, status } = sessionOf(row)
-    return { title, metadata, status }
+    return row === undefined ? null : summaryOf(sessionOf(row))
   }
 
   glance(ids: readonly string[]): Map<string, SessionGlance> {
@@ -167,31 +164,10 @@ export class Sessions {
   write(reading: Reading): boolean {
     const row = this.#get.get(reading.sessionId)
     if ((row?.revision ?? null) !== reading.revision) return false
-    const { session } = reading
-    if (session !== null) {
-      this.#put.run(
-        session.id,
-        session.status,
-        session.updatedAt,
-        writeJson(session.raw),
-        reading.atRest ? 1 : 0,
-        reading.baseline,
-        row?.first_seen ?? reading.at,
-        reading.at,
-        null,
-      )
-    } else if (row !== undefined) {
-      this.#put.run(
-        row.id,
-        row.status,
-        row.updated_at,
-        row.raw,
-        1,
-        row.baseline,
-        row.first_seen,
-        reading.at,
-        reading.at,
-      )
+    const after = rowAfter(reading, row)
+    if (after !== null) {
+      const { id, status, updated_at, raw, at_rest, baseline, first_seen, read_at, deleted_at } = after
+      this.#put.run(id, status, updated_at, raw, at_rest, baseline, first_seen, read_at, deleted_at)
     }
     for (const turn of reading.turns) this.#writeTurn(turn)
     for (const action of reading.opened) {
@@ -258,19 +234,29 @@ export function glanceOf(row: GlanceRow): SessionGlance {
   }
 }
 
-export function sessionOf(row: SessionRow): Session {
+export function sessionOf(row: Pick<SessionRow, 'id' | 'raw'>): Session {
   const session = parseSession(objectOf(row.raw))
   if (session === null) throw new Error(`session ${row.id}: the stored resource cannot be read`)
   return session
 }
 
-export function recordOf(row: SessionRow): SessionRecord {
+/** What is stored of a session after a read; null: nothing. `before`: what was stored. */
+export function rowAfter(
+  { session, atRest, baseline, at }: Reading,
+  before: SessionRow | undefined,
+): Omit<SessionRow, 'revision'> | null {
+  if (session === null)
+    return before === undefined ? null : { ...before, at_rest: 1, read_at: at, deleted_at: at }
   return {
-    session: sessionOf(row),
-    deletedAt: row.deleted_at,
-    firstSeenAt: row.first_seen,
-    readAt: row.read_at,
-    atRest: row.at_rest === 1,
+    id: session.id,
+    status: session.status,
+    updated_at: session.updatedAt,
+    raw: writeJson(session.raw),
+    at_rest: atRest ? 1 : 0,
+    baseline,
+    first_seen: before?.first_seen ?? at,
+    read_at: at,
+    deleted_at: null,
   }
 }
 
