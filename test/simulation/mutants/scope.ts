@@ -19,7 +19,7 @@ export const SCOPE: readonly Mutant[] = [
   mutant(
     'the checkpoint passes frames of an unknown session, which are not stored',
     'sidecar/store/sqlite/session-owners.ts',
-    'this.#hold.run(sessionId, fact.id, fact.body.length, JSON.stringify(fact))',
+    '    for (const fact of sifted.held)\n      this.#hold.run(fact.sessionId, fact.id, fact.body.length, JSON.stringify(fact))\n',
     '',
   ),
   mutant(
@@ -43,15 +43,15 @@ export const SCOPE: readonly Mutant[] = [
   mutant(
     'a hint makes a session ours',
     'sidecar/store/sqlite/session-owners.ts',
-    'for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())',
-    "for (const sessionId of held) note({ sessionId, owner: 'ours', at: clock.now() }, into)",
+    'hints.ensure(sessionId, clock.now(), clock.steady())',
+    "note({ sessionId, owner: 'ours', at: clock.now() }, into)",
   ),
   {
     name: 'a foreign session is read at each hint',
     edits: [
       [
         'sidecar/store/sqlite/session-owners.ts',
-        'hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(sessionId)),',
+        'hints: hints.filter(({ sessionId }) => sessionId === null || !isLeftOut(sessionId)),',
         'hints: [...hints],',
       ],
       ['sidecar/intake/reconcile.ts', '    if (noted !== null && isOthers(noted)) return true\n', ''],

@@ -1,26 +1,18 @@
-import { isObject } from '../../../std/json.ts'
 import type { Fact } from '../../../core/fact.ts'
-import type { HeldFrames, Owner, OwnerNote, OwnerRecord } from '../../../core/scope.ts'
+import type { HeldFrames, OwnerNote, OwnerRecord } from '../../../core/scope.ts'
 import type { Batch, Committed } from '../../../core/store.ts'
-import { seqOf } from '../sqlite/log.ts'
+import { factIn, sift, type OwnerRow } from '../sqlite/session-owners.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
 import type { Queries } from './database.ts'
 import type { Hints } from './hints.ts'
 import { checkpoints, type Facts } from './log.ts'
 import type { Sessions } from './sessions.ts'
 
-interface OwnerRow {
-  session_id: string
-  owner: Owner
-  adopted_at: number | null
-  from_seq: string | null
-}
-
 /** The owners of sessions, and held frames of sessions whose owner is not known yet. */
 export const owners = {
   async rows(queries: Queries, ids: readonly string[]): Promise<Map<string, OwnerRow>> {
     if (ids.length === 0) return new Map()
-    const rows = await queries.rows<OwnerRow>(
+    const rows = await queries.rows<OwnerRow & { session_id: string }>(
       'SELECT session_id, owner, adopted_at, from_seq FROM sidecar.session_owners WHERE session_id = ANY ($1::text[])',
       [[...new Set(ids)]],
     )
@@ -103,17 +95,6 @@ export const owners = {
   },
 }
 
-/** The fact of a held frame; only this program writes such rows. */
-function factIn(text: string): Fact {
-  const fact: unknown = JSON.parse(text)
-  if (!isObject(fact)) throw new Error('a held frame cannot be read')
-  return fact as unknown as Fact
-}
-
-function isOthers(row: OwnerRow | undefined): boolean {
-  return row?.owner === 'foreign' || row?.owner === 'gone'
-}
-
 interface ScopingParts {
   facts: Facts
   hints: Hints
@@ -137,24 +118,13 @@ export class Scoping {
     let moved = 0
     for (const one of batch.owners ?? []) moved += await this.#note(queries, one, into)
     const facts = await this.#parts.facts.unpruned(queries, batch.facts ?? [])
-    const hints = batch.hints ?? []
-    const readings = batch.readings ?? []
-    const newCalls = batch.newCalls ?? []
+    const { hints = [], readings = [], newCalls = [] } = batch
     const named = [...facts, ...hints, ...readings, ...newCalls].flatMap(({ sessionId }) => sessionId ?? [])
     const rows = await owners.rows(queries, named)
-    const ours: Fact[] = []
-    const held: (Fact & { sessionId: string })[] = []
-    for (const fact of facts) {
-      const { sessionId, seq } = fact
-      // A fact without a seq comes from a read, and only a session of ours makes such facts.
-      if (sessionId === null || seq === null) ours.push(fact)
-      else {
-        const row = rows.get(sessionId)
-        if (isOthers(row) || (await isBefore(queries, seq, row?.from_seq ?? null))) continue
-        if (row?.owner === 'ours') ours.push(fact)
-        else held.push({ ...fact, sessionId })
-      }
-    }
+    const isBounded = [...rows.values()].some((row) => row.from_seq !== null)
+    const cursor = isBounded ? await checkpoints.get(queries, 'stream') : null
+    const { ours, held, stale } = sift({ ...batch, facts }, (id) => rows.get(id), cursor)
+    into.stale.push(...stale)
     if (held.length > 0) {
       await owners.hold(queries, held)
       into.hinted = true
@@ -164,17 +134,7 @@ export class Scoping {
     for (const id of new Set(held.map(({ sessionId }) => sessionId)))
       await this.#parts.hints.ensure(queries, id, times)
     if (held.length + moved > 0) into.held = await owners.held(queries)
-    return {
-      ...batch,
-      facts: ours,
-      hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(rows.get(sessionId))),
-      readings: readings.filter(({ session, sessionId }) => {
-        if (session === null || !isOthers(rows.get(sessionId))) return true
-        into.stale.push(sessionId)
-        return false
-      }),
-      newCalls: newCalls.filter(({ sessionId }) => !isOthers(rows.get(sessionId))),
-    }
+    return { ...batch, ...ours }
   }
 
   /** @returns how many held frames were released or dropped. */
@@ -204,16 +164,4 @@ export class Scoping {
     await checkpoints.drop(queries, `items/${sessionId}`)
     return await owners.drop(queries, sessionId)
   }
-}
-
-/**
- * Whether a frame is from before the session became ours. If the cursor is below that boundary, the service restarted
- * its seqs, and no frame counts as earlier.
- */
-async function isBefore(queries: Queries, seq: string, from: string | null): Promise<boolean> {
-  const boundary = seqOf(from)
-  const number = seqOf(seq)
-  if (boundary === null || number === null || number > boundary) return false
-  const cursor = seqOf(await checkpoints.get(queries, 'stream'))
-  return cursor !== null && cursor >= boundary
 }

@@ -1,23 +1,80 @@
 import { isObject } from '../../../std/json.ts'
 import type { Fact } from '../../../core/fact.ts'
-import type { HeldFrames, Owner, OwnerNote, OwnerRecord } from '../../../core/scope.ts'
-import type { Batch, Committed } from '../../../core/store.ts'
+import {
+  isOthers,
+  type HeldFrames,
+  type Owner,
+  type OwnerNote,
+  type OwnerRecord,
+} from '../../../core/scope.ts'
+import type { Batch, Committed, Reading } from '../../../core/store.ts'
 import { type Checkpoints, seqOf, type Facts } from './log.ts'
 import type { Sqlite } from './open.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { Hints } from './hints.ts'
 import { type Sessions, TURN_ENDED } from './sessions.ts'
 
-interface OwnerRow {
+export interface OwnerRow {
   owner: Owner
   adopted_at: number | null
   from_seq: string | null
 }
 
-/** The part of a batch that is ours, or may be. */
-export interface Sifted extends Required<Pick<Batch, 'facts' | 'hints'>> {
-  /** Sessions whose frames were held; each needs a hint, since only a read releases them. */
-  held: ReadonlySet<string>
+interface Sifted {
+  /** The part of a batch that is ours, or may be. */
+  ours: Required<Pick<Batch, 'facts' | 'hints' | 'readings' | 'newCalls'>>
+  /** Frames to hold. Each of their sessions needs a hint, since only a read releases them. */
+  held: (Fact & { sessionId: string })[]
+  /** Sessions with a reading that is left out. */
+  stale: string[]
+}
+
+/**
+ * Frames of an unknown session are held, those of a foreign one are dropped, and so is everything else about it. `cursor`:
+ * the stream's.
+ */
+export function sift(
+  { facts = [], hints = [], readings = [], newCalls = [] }: Batch,
+  rowOf: (sessionId: string) => OwnerRow | undefined,
+  cursor: string | null,
+): Sifted {
+  const isLeftOut = (sessionId: string): boolean => {
+    const row = rowOf(sessionId)
+    return row !== undefined && isOthers(row)
+  }
+  const held: Sifted['held'] = []
+  const isOurs = (fact: Fact): boolean => {
+    const { sessionId, seq } = fact
+    // A fact without a seq comes from a read, and only a session of ours makes such facts.
+    if (sessionId === null || seq === null) return true
+    const row = rowOf(sessionId)
+    if (isLeftOut(sessionId) || isBefore(seq, row?.from_seq ?? null, cursor)) return false
+    if (row?.owner === 'ours') return true
+    held.push({ ...fact, sessionId })
+    return false
+  }
+  const isStale = ({ session, sessionId }: Reading): boolean => session !== null && isLeftOut(sessionId)
+  return {
+    ours: {
+      facts: facts.filter(isOurs),
+      hints: hints.filter(({ sessionId }) => sessionId === null || !isLeftOut(sessionId)),
+      readings: readings.filter((reading) => !isStale(reading)),
+      newCalls: newCalls.filter(({ sessionId }) => !isLeftOut(sessionId)),
+    },
+    held,
+    stale: readings.filter(isStale).map(({ sessionId }) => sessionId),
+  }
+}
+
+/**
+ * Whether a frame is from before the session became ours. If the cursor is below that boundary, the service restarted
+ * its seqs, and no frame counts as earlier.
+ */
+function isBefore(seq: string, from: string | null, cursor: string | null): boolean {
+  const boundary = seqOf(from)
+  const number = seqOf(seq)
+  if (boundary === null || number === null || number > boundary) return false
+  return (seqOf(cursor) ?? -1n) >= boundary
 }
 
 /**
@@ -78,11 +135,6 @@ export class SessionOwners {
     return found
   }
 
-  isOthers(sessionId: string): boolean {
-    const owner = this.#get.get(sessionId)?.owner
-    return owner === 'foreign' || owner === 'gone'
-  }
-
   note({ sessionId, owner, adoptedAt, at }: OwnerNote): void {
     if (owner === 'unknown') {
       this.#forget.run(sessionId)
@@ -117,48 +169,22 @@ export class SessionOwners {
     return this.#countForeign.get() ?? 0
   }
 
-  /** Frames of an unknown session are held, those of a foreign one are dropped, and so are hints about it. */
-  sift({ facts = [], hints = [] }: Batch): Sifted {
+  /** Sifts a batch, and holds what is to be held. */
+  sift(batch: Batch): Sifted {
     const rows = new Map<string, OwnerRow | undefined>()
     const rowOf = (id: string): OwnerRow | undefined => {
       if (!rows.has(id)) rows.set(id, this.#get.get(id))
       return rows.get(id)
     }
-    const isOthers = (id: string): boolean => ['foreign', 'gone'].includes(rowOf(id)?.owner ?? '')
-    const held = new Set<string>()
-    const isOurs = (fact: Fact): boolean => {
-      const { sessionId, seq } = fact
-      // A fact without a seq comes from a read, and only a session of ours makes such facts.
-      if (sessionId === null || seq === null) return true
-      const row = rowOf(sessionId)
-      if (isOthers(sessionId) || this.#isBefore(seq, row?.from_seq ?? null)) return false
-      if (row?.owner === 'ours') return true
-      this.#hold.run(sessionId, fact.id, fact.body.length, JSON.stringify(fact))
-      held.add(sessionId)
-      return false
-    }
-    return {
-      facts: facts.filter(isOurs),
-      hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(sessionId)),
-      held,
-    }
-  }
-
-  /**
-   * Whether a frame is from before the session became ours. If the cursor is below that boundary, the service restarted
-   * its seqs, and no frame counts as earlier.
-   */
-  #isBefore(seq: string, from: string | null): boolean {
-    const boundary = seqOf(from)
-    const number = seqOf(seq)
-    if (boundary === null || number === null || number > boundary) return false
-    const cursor = seqOf(this.#checkpoints.get('stream'))
-    return cursor !== null && cursor >= boundary
+    const sifted = sift(batch, rowOf, this.#checkpoints.get('stream'))
+    for (const fact of sifted.held)
+      this.#hold.run(fact.sessionId, fact.id, fact.body.length, JSON.stringify(fact))
+    return sifted
   }
 }
 
 /** The fact of a held frame; only this program writes such rows. */
-function factIn(text: string): Fact {
+export function factIn(text: string): Fact {
   const fact: unknown = JSON.parse(text)
   if (!isObject(fact)) throw new Error('a held frame cannot be read')
   return fact as unknown as Fact
@@ -206,18 +232,14 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
   return (batch, into) => {
     let moved = 0
     for (const one of batch.owners ?? []) moved += note(one, into)
-    const { held, ...sifted } = owners.sift({ ...batch, facts: facts.unpruned(batch.facts ?? []) })
+    const { ours, held, stale } = owners.sift({ ...batch, facts: facts.unpruned(batch.facts ?? []) })
+    into.stale.push(...stale)
     // The first frame of a session makes a hint, and that read may be over already. Only a new read releases the held
     // frames.
-    for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())
-    if (held.size > 0) into.hinted = true
-    if (held.size + moved > 0) into.held = owners.held()
-    const readings = batch.readings?.filter((reading) => {
-      if (reading.session === null || !owners.isOthers(reading.sessionId)) return true
-      into.stale.push(reading.sessionId)
-      return false
-    })
-    const newCalls = batch.newCalls?.filter(({ sessionId }) => !owners.isOthers(sessionId))
-    return { ...batch, ...sifted, readings: readings ?? [], newCalls: newCalls ?? [] }
+    for (const sessionId of new Set(held.map((fact) => fact.sessionId)))
+      hints.ensure(sessionId, clock.now(), clock.steady())
+    if (held.length > 0) into.hinted = true
+    if (held.length + moved > 0) into.held = owners.held()
+    return { ...batch, ...ours }
   }
 }
