@@ -11,8 +11,8 @@ export const UPKEEP: readonly Mutant[] = [
   mutant(
     'pruning takes what is young',
     'sidecar/store/sqlite/prune.ts',
-    'const young = looked.findIndex(({ at }) => at >= before && at <= now)',
-    'before = now\n    const young = -1',
+    'const old = oldOf(looked, before, now)',
+    'before = now\n    const old = looked',
   ),
   mutant(
     'pruning forgets which seqs went',

@@ -2,14 +2,10 @@ import { FIRST_LOOK, PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Expected, Miss } from '../../../core/store.ts'
 import { MISSED_PLACE, missedOf, oldOf, type SeenRow } from '../missed.ts'
 import { seqOf } from '../sqlite/log.ts'
+import { SIGHTING_KEPT, STEP } from '../sqlite/prune.ts'
 import type { Queries } from './database.ts'
 import type { Lanes } from './lanes.ts'
 import { checkpoints } from './log.ts'
-
-/** Rows of a table that one step reads. */
-const STEP = 500
-/** A sighting without a fact is kept for this long, milliseconds. */
-const SIGHTING_KEPT = 15 * 60_000
 
 interface OldFact {
   pos: number

@@ -9,6 +9,7 @@ import { createThrottledLog } from '../../../std/throttled-log.ts'
 import type { RenewalOutcome } from '../../../core/observer.ts'
 import { placeOf } from '../membership.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
+import { KEPT as QUARANTINED } from '../sqlite/settings.ts'
 import type { StoreOptions } from '../sqlite/store.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
@@ -58,8 +59,6 @@ export interface Appearance {
 /** A write that changes few rows and adds no fact. */
 const SMALL: Manner = { alone: false }
 const OF_HINTS: Manner = { alone: false, hints: true }
-/** The most entries in quarantine; the oldest are removed first. */
-const QUARANTINED = 1000
 
 /**
  * Opens the store, beside other processes that have it open.

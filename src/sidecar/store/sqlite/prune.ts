@@ -1,12 +1,13 @@
 import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import { type Checkpoints, seqOf } from './log.ts'
 import type { Lanes } from './lanes.ts'
+import { oldOf } from '../missed.ts'
 import type { Sqlite } from './open.ts'
 
 /** Rows of a table that one step reads; no other work of the store runs meanwhile. */
-const STEP = 500
+export const STEP = 500
 /** A sighting without a fact is kept for this long, milliseconds. */
-const SIGHTING_KEPT = 15 * 60_000
+export const SIGHTING_KEPT = 15 * 60_000
 
 interface OldFact {
   pos: number
@@ -68,9 +69,7 @@ export function createPruning(
 
   const pruneFacts = (before: number, now: number): { facts: number; more: boolean } => {
     const looked = oldest.all(reached.fact)
-    // A fact with a time in the future was stored while our clock was ahead: the facts after it may still be old.
-    const young = looked.findIndex(({ at }) => at >= before && at <= now)
-    const old = young === -1 ? looked : looked.slice(0, young)
+    const old = oldOf(looked, before, now)
     let facts = 0
     let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
     // A seq above the cursor was stored before the cursor was lost: the service may count from a lower number now.

@@ -5,7 +5,7 @@ import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
 /** The most entries in quarantine; the oldest are removed first. */
-const KEPT = 1000
+export const KEPT = 1000
 
 export function createSettings(parts: {
   db: Sqlite
