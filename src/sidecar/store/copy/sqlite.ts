@@ -177,7 +177,6 @@ function targetOf(
   db: Sqlite,
   { file, now, unlock }: { file: string; now: number; unlock: () => void },
 ): Target {
-  const inserts = new Map<string, (rows: readonly Row[]) => void>()
   const placed = () => db.prepare<[], Unfinished>('SELECT origin, place FROM unfinished_copy').get()
   const setPlace = (place: Place): void =>
     void db.prepare('UPDATE unfinished_copy SET place = ?').run(JSON.stringify(place))
@@ -206,7 +205,7 @@ function targetOf(
     },
     write(table, rows, { to }) {
       db.transaction(() => {
-        insertInto(db, inserts, table)(rows)
+        insert(db, table, rows)
         setPlace(to)
       }).immediate()
       return Promise.resolve()
@@ -232,22 +231,12 @@ function empty(db: Sqlite): void {
   db.pragma('user_version = 0')
 }
 
-function insertInto(
-  db: Sqlite,
-  known: Map<string, (rows: readonly Row[]) => void>,
-  table: Table,
-): (rows: readonly Row[]) => void {
-  const { name, rows: relation = name } = table
+function insert(db: Sqlite, table: Table, rows: readonly Row[]): void {
   const columns = columnsOf(table)
-  let insert = known.get(name)
-  if (insert === undefined) {
-    const statement = db.prepare<Value[]>(
-      `INSERT INTO ${relation} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
-    )
-    insert = (rows) => rows.forEach((row) => statement.run(...columns.map((column) => row[column] ?? null)))
-    known.set(name, insert)
-  }
-  return insert
+  const statement = db.prepare<Value[]>(
+    `INSERT INTO ${table.rows ?? table.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+  )
+  for (const row of rows) statement.run(...columns.map((column) => row[column] ?? null))
 }
 
 function finish(db: Sqlite, numbers: Numbers, now: number): void {
