@@ -1,7 +1,13 @@
 import { OperatorError } from '../../../std/errors.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
-import { WHOLE_TABLE, type Database, type DatabaseAddress, type Queries } from '../postgres/database.ts'
+import {
+  transact,
+  WHOLE_TABLE,
+  type Database,
+  type DatabaseAddress,
+  type Queries,
+} from '../postgres/database.ts'
 import { placeOf } from '../membership.ts'
 import { glance, type Glance } from '../postgres/inspect.ts'
 import { appliedVersion, knownVersion, migrate } from '../postgres/schema.ts'
@@ -105,8 +111,7 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
         return { origin, place: START }
       },
       async write(table, rows, { from, to }) {
-        const step = await database.begin()
-        try {
+        await transact(database, async (step) => {
           // This transaction does not wait for the disk. The one of `finish` does, and then all earlier ones are on
           // disk too.
           await step.script('SET LOCAL synchronous_commit = off')
@@ -117,25 +122,16 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
           if (moved !== 1)
             throw new OperatorError(`store: another copy into ${url} is under way`, 1, 'wait for its end')
           await insert(step, table, rows)
-          await step.commit()
-        } catch (error) {
-          await step.rollback()
-          throw error
-        }
+        })
       },
       async finish(numbers) {
-        const step = await database.begin()
-        try {
+        await transact(database, async (step) => {
           for (const table of NUMBERED) await step.rows(SET_LAST[table], [numbers[table] ?? 0])
           await step.script(
             `UPDATE sidecar.lanes SET fresh = (SELECT last + 1 FROM sidecar.positions WHERE name = 'facts')`,
           )
           await step.script('DROP TABLE sidecar.unfinished_copy')
-          await step.commit()
-        } catch (error) {
-          await step.rollback()
-          throw error
-        }
+        })
         // Without ANALYZE, the first statements of a sidecar are planned for empty tables.
         for (const { name, rows = name } of TABLES) await database.change(`ANALYZE sidecar.${rows}`)
       },

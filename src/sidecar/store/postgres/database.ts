@@ -432,6 +432,18 @@ async function begin(
   }
 }
 
+/** Runs statements in a transaction of their own. */
+export async function transact(database: Database, run: (step: Transaction) => Promise<void>): Promise<void> {
+  const step = await database.begin()
+  try {
+    await run(step)
+    await step.commit()
+  } catch (error) {
+    await step.rollback()
+    throw error
+  }
+}
+
 async function attempt<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../../../std/errors.ts'
-import type { Database, Queries, Transaction } from './database.ts'
+import { transact, type Database, type Queries, type Transaction } from './database.ts'
 
 const FOLDER = join(import.meta.dirname, 'migrations')
 /** The lock with which replicas that start at once migrate one after the other. No other program uses this number. */
@@ -53,8 +53,7 @@ export async function migrate(
   prepare?: (step: Transaction) => Promise<void>,
 ): Promise<void> {
   const known = migrations()
-  const step = await database.begin()
-  try {
+  await transact(database, async (step) => {
     await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
     await makeSchema(step)
     const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
@@ -71,11 +70,7 @@ export async function migrate(
       await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [index + 1])
     }
     await prepare?.(step)
-    await step.commit()
-  } catch (error) {
-    await step.rollback()
-    throw error
-  }
+  })
 }
 
 /**
