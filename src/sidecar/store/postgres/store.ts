@@ -8,6 +8,7 @@ import { messageOf } from '../../../std/errors.ts'
 import { createThrottledLog } from '../../../std/throttled-log.ts'
 import type { RenewalOutcome } from '../../../core/observer.ts'
 import { placeOf } from '../membership.ts'
+import { createCommitted } from '../sqlite/committer.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { KEPT as QUARANTINED } from '../sqlite/settings.ts'
 import type { StoreOptions } from '../sqlite/store.ts'
@@ -210,15 +211,7 @@ function createStore(
     given: Batch,
     { acks, taken, stepped, sent }: Pass,
   ): Promise<Committed> => {
-    const into: Committed = {
-      facts: [],
-      lanes: [],
-      stale: [],
-      refused: [],
-      sightings: [],
-      hinted: false,
-      newCalls: [],
-    }
+    const into = createCommitted()
     const frame = frameOf(given)
     const appended = frame === null ? null : facts.appendFrame(queries, frame, into)
     if (appended !== null) {

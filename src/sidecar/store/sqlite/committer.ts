@@ -1,6 +1,7 @@
 import { codeOf } from '../../../std/errors.ts'
 import type { Clock, Timer } from '../../../std/ports.ts'
 import type { Lease } from '../../../core/lease.ts'
+import type { Committed } from '../../../core/store.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
@@ -222,6 +223,11 @@ export class Committer {
     this.#endedAt = this.#clock.steady()
     this.#witness.onCommit?.((this.#endedAt - started) / 1000)
   }
+}
+
+/** What a commit reports before it has changed anything. */
+export function createCommitted(): Committed {
+  return { facts: [], lanes: [], stale: [], refused: [], sightings: [], hinted: false, newCalls: [] }
 }
 
 /** The disk is full, fails, or was remounted read-only. */

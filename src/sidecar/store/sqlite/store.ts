@@ -20,7 +20,8 @@ import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, DeliveryRows, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints, Facts, seqOf } from './log.ts'
-import { Committer, explain, Ownership, recoverTime, type Urgency, type Witness } from './committer.ts'
+import { Committer, createCommitted, explain, Ownership, recoverTime } from './committer.ts'
+import type { Urgency, Witness } from './committer.ts'
 import { Hints } from './hints.ts'
 import { createMissed } from './missed.ts'
 import { SessionOwners, createScoping } from './session-owners.ts'
@@ -167,15 +168,7 @@ export function createSqliteStore(
   }
 
   const commit = (given: Batch, acks: readonly Ack[]): Committed => {
-    const into: Committed = {
-      facts: [],
-      lanes: [],
-      stale: [],
-      refused: [],
-      sightings: [],
-      hinted: false,
-      newCalls: [],
-    }
+    const into = createCommitted()
     const now = clock.steady()
     const addCall = (call: Call, lease: Lease | null): void => {
       if (calls.add(call, now)) into.newCalls.push({ callId: call.callId, lease })
