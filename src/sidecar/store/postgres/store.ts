@@ -15,12 +15,7 @@ import type { StoreOptions } from '../sqlite/store.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
 import { Committer, together, type Manner } from './committer.ts'
-import {
-  type Database,
-  type DatabaseAddress,
-  type Queries,
-  type Transaction,
-} from './database.ts'
+import { type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
