@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { ITEMS_SINCE } from '../core/checkpoint.ts'
+import { messageOf } from '../std/errors.ts'
 import type { Clock, Log } from '../std/ports.ts'
 import { inScope, scopeText, type OwnerNote, type Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
@@ -45,7 +46,11 @@ export async function warnOfPast(
         'store.url to another store',
     )
   }
-  const { deliveries } = await store.read.counts()
+  // With a long backlog, PostgreSQL may refuse to count it in time. The start of a sidecar must not depend on that.
+  const { deliveries } = await store.read.counts().catch((error: unknown) => {
+    log.warn({ error: messageOf(error) }, 'store: the deliveries of removed handlers could not be counted')
+    return { deliveries: {} }
+  })
   for (const [handler, { pending }] of Object.entries(deliveries)) {
     if (pending === 0 || handlers.some(({ name }) => name === handler)) continue
     log.warn(

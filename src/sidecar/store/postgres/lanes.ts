@@ -457,9 +457,10 @@ const GATHERED = 100_000
  * any time, so the first part that is not full is the last one.
  */
 export async function gatherLanes(queries: Queries, handler: number): Promise<boolean> {
+  // The key of a fact's own lane is the fact's id (`evt_…`).
   const old = await queries.rows<{ id: number }>(
-    `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key)
-     ORDER BY l.id LIMIT ${GATHERED}`,
+    `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND key >= 'evt_' AND key < 'evt\`'
+       AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key) ORDER BY l.id LIMIT ${GATHERED}`,
     [handler],
   )
   if (old.length === 0) return false

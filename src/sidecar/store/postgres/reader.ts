@@ -10,6 +10,8 @@ import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import { pageOf, recordOf, SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
 import type { SessionRow } from '../sqlite/sessions.ts'
 import { listActions, listTurns, type ActionRow, type TurnRow } from '../sqlite/waiting.ts'
+import type { Clock } from '../../../std/ports.ts'
+import { keepCounts } from '../keeping.ts'
 import { boundBodies, OCTETS } from './bodies.ts'
 import { where } from './conditions.ts'
 import type { Queries } from './database.ts'
@@ -53,14 +55,14 @@ const CHARACTERS = 256 * 1024
  * Reads for people and metrics. If the row that a page should continue after is not known, the page is empty, as with
  * the service itself.
  */
-export function createReader(queries: Queries, lanes: Lanes): StoreReader {
+export function createReader(queries: Queries, lanes: Lanes, clock: Clock): StoreReader {
   return {
     ...createLog(queries),
     ...createDeliveries(queries, lanes),
     ...createSessions(queries),
     ...createWaiting(queries),
     handlers: () => lanes.handlers(queries),
-    counts: () => count(queries),
+    counts: keepCounts(clock, () => count(queries)),
   }
 }
 
@@ -348,18 +350,27 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
   }
 }
 
+/** How many lanes of a handler are searched for its oldest delivery. */
+const LANES_SEARCHED = 1000
+/**
+ * The position of the oldest pending delivery of the handler `h`. It is in a row, or in one of the lanes with the lowest
+ * `fresh`. A handler without an order has a lane for each fact, and there may be a million of them: `fresh` is its
+ * position. `+ 0`: from an index of positions, a minimum is sought among the rows of all that was delivered.
+ */
+const OLDEST = `(
+  SELECT least(min(CASE WHEN own THEN fresh ELSE sidecar.first_fresh(lane, ${Number.MAX_SAFE_INTEGER}) END),
+    CASE WHEN bool_and(own) THEN NULL
+    ELSE (SELECT min(d.fact_pos + 0) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 0) END)
+  FROM (SELECT l AS lane, l.fresh, coalesce((SELECT id FROM sidecar.facts WHERE pos = l.fresh) = l.key, false) AS own
+    FROM sidecar.lanes l WHERE l.handler = h.number AND l.pending > 0 ORDER BY l.fresh LIMIT ${LANES_SEARCHED}) searched)`
+
 /** Counts the contents of the store for metrics and status. */
 async function count(queries: Queries): Promise<StoreCounts> {
   const handlers = await queries.rows<{ name: string; pending: number; dead: number; oldest: number | null }>(
     `SELECT h.name,
        (SELECT coalesce(sum(l.pending), 0)::bigint FROM sidecar.lanes l WHERE l.handler = h.number) AS pending,
        (SELECT count(*) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 2) AS dead,
-       -- A handler without an order has a lane for each fact, and there may be a million of them.
-       (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(
-          CASE WHEN (SELECT id FROM sidecar.facts WHERE pos = l.fresh) = l.key THEN l.fresh
-          ELSE least(sidecar.first_fresh(l, ${Number.MAX_SAFE_INTEGER}),
-            (SELECT min(d.fact_pos) FROM sidecar.delivery_rows d WHERE d.lane = l.id AND d.status = 0)) END)
-          FROM sidecar.lanes l WHERE l.handler = h.number AND l.pending > 0)) AS oldest
+       (SELECT f.at FROM sidecar.facts f WHERE f.pos = ${OLDEST}) AS oldest
      FROM sidecar.handlers h`,
   )
   const sessions = await queries.rows<{ status: string; count: number }>(

@@ -1,18 +1,14 @@
 import { statSync } from 'node:fs'
 import type { StoreCounts } from '../../../core/counts.ts'
 import type { Clock } from '../../../std/ports.ts'
+import { keepCounts } from '../keeping.ts'
 import type { Sqlite } from './open.ts'
 
-/** A count that took 100 ms is used for 2 s: with a large backlog, counting must not delay deliveries. */
-const KEPT_FOR = 20
-/** A count that took less than this is used once, milliseconds. */
-const SHORT = 20
 /** Later than any stored time, milliseconds. */
 const NEVER = Number.MAX_SAFE_INTEGER
 
 /** Counts the contents of the store for metrics and status. No statement scans the whole log. */
-export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
-  let last: { counts: StoreCounts; until: number } | null = null
+export function createCounts(db: Sqlite, clock: Clock): () => Promise<StoreCounts> {
   const number = (sql: string) => db.prepare<[], number | null>(sql).pluck()
   const handlers = db.prepare<[], string>('SELECT name FROM handlers').pluck()
   const pending = db.prepare<[], { name: string; pending: number; oldest: number | null }>(
@@ -79,12 +75,5 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
       (statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0),
   })
 
-  return () => {
-    const began = clock.steady()
-    if (last !== null && began < last.until) return last.counts
-    const counts = count()
-    const ended = clock.steady()
-    last = ended - began < SHORT ? null : { counts, until: ended + (ended - began) * KEPT_FOR }
-    return counts
-  }
+  return keepCounts(clock, count)
 }

@@ -35,7 +35,6 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     const [text, values] = where(conditions)
     return db.prepare<unknown[], T>(sql(text)).iterate(...values)
   }
-  const counts = createCounts(db, clock)
   const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
   const callById = db.prepare<[string], CallRow>(`SELECT ${CALL} FROM calls WHERE call_id = ?`)
 
@@ -104,9 +103,7 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     async handlers() {
       return lanes.handlers()
     },
-    async counts() {
-      return counts()
-    },
+    counts: createCounts(db, clock),
   }
 }
 
