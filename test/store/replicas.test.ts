@@ -274,19 +274,47 @@ describe('a process that stops renewing', () => {
     const lease = new VirtualClock()
     const { store, renewals } = await replica(url, lease)
     await other.query('BEGIN')
-    await other.query('LOCK TABLE sidecar.facts IN ACCESS EXCLUSIVE MODE')
-    const reads = Promise.all(Array.from({ length: 8 }, () => store.read.facts({ limit: 1, order: 'asc' })))
+    await other.query('LOCK TABLE sidecar.facts, sidecar.hints IN ACCESS EXCLUSIVE MODE')
+    const reads = Promise.all(
+      Array.from({ length: 8 }, () => [
+        store.read.facts({ limit: 1, order: 'asc' }),
+        store.hints.nextDue(),
+      ]).flat(),
+    )
     reads.catch(() => undefined)
     await until('reads that wait', async () => {
       const { rows } = await admin.query(
         "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
       )
-      return rows.length >= 4
+      return rows.length >= 5
     })
     const before = renewals.length
     await lease.advance(5000)
     await until('a renewal', () => renewals.length > before, 5000)
     expect(renewals.at(-1)).toBe('renewed')
+    await other.query('ROLLBACK')
+    await reads
+  })
+
+  // Four pages of the admin API that scanned ten million facts stopped all deliveries.
+  it('delivers while every connection for people waits for the database', async () => {
+    const url = await createDatabase()
+    const [other, admin] = [await adminOf(url), await adminOf(url)]
+    const { store } = await replica(url)
+    await until('the shards', () => store.shards.owns('ses_1'))
+    await store.log.commit({ facts: [frameFact(1)] })
+    await other.query('BEGIN')
+    await other.query('LOCK TABLE sidecar.calls IN ACCESS EXCLUSIVE MODE')
+    const reads = Promise.all(Array.from({ length: 8 }, () => store.read.calls({ limit: 1 })))
+    reads.catch(() => undefined)
+    await until('reads that wait', async () => {
+      const { rows } = await admin.query(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+      )
+      return rows.length >= 2
+    })
+    // The commit gave the lane to this process: no other one is due.
+    expect(await store.lanes.claim({ handler: 'app', lanes: 1 })).toEqual([])
     await other.query('ROLLBACK')
     await reads
   })

@@ -81,6 +81,8 @@ export interface Database extends Queries {
    * be repeated.
    */
   readonly heartbeat: Queries
+  /** Reads for people and metrics. They may take long, and no delivery waits for them. */
+  readonly people: Queries
   /** `small`: its statements concern few rows, whatever their values are, so each is planned once. */
   begin(small?: boolean): Promise<Transaction>
   listen(channel: string, heard: (text: string) => void): Promise<Listening>
@@ -103,8 +105,10 @@ const TIMES = {
 }
 /** The limit of a statement that reads a whole table of millions of rows, milliseconds. */
 export const WHOLE_TABLE = 600_000
-/** The most connections that read and write; one of them writes. */
-const CONNECTIONS = 5
+/** The most connections that deliver; one of them writes. */
+const CONNECTIONS = 4
+/** The most connections of `people`. */
+const FOR_PEOPLE = 2
 
 /**
  * With this setting, a transaction that may concern many rows plans each statement for its values. Otherwise the
@@ -161,6 +165,7 @@ export async function openDatabase(
     max: Math.max(1, connections - 1),
     idleTimeoutMillis: TIMES.idle,
   })
+  const people = new pg.Pool({ ...pooling, max: FOR_PEOPLE, idleTimeoutMillis: TIMES.idle })
   const writers = new pg.Pool({
     ...pooling,
     pipeline: !pooled,
@@ -175,8 +180,9 @@ export async function openDatabase(
     max: 1,
     idleTimeoutMillis: TIMES.idle,
   })
+  const pools = [readers, people, writers, heartbeats]
   // After an idle connection breaks, the next statement opens another one.
-  for (const pool of [readers, writers, heartbeats]) {
+  for (const pool of pools) {
     pool.on('error', (error) => onError(error))
     // A connection may also break in use: without a listener its error would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
@@ -185,10 +191,11 @@ export async function openDatabase(
     pooled,
     ...queriesOf(readers, pooled),
     heartbeat: queriesOf(heartbeats, pooled),
+    people: queriesOf(people, pooled),
     begin: (small = false) => begin(writers, { limits: pooled ? limits : null, small }),
     listen: (channel, heard) => listen(new pg.Client(config), channel, heard),
     async close() {
-      await Promise.all([readers.end(), writers.end(), heartbeats.end()])
+      await Promise.all(pools.map((pool) => pool.end()))
     },
   }
 }

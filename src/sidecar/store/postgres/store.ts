@@ -417,7 +417,7 @@ function createStore(
         return membership.streamConnected
       },
     },
-    read: createReader(database, lanes, clock),
+    read: createReader(database.people, lanes, clock),
     begin: () => membership.begin(),
     async close() {
       if (closed) return
