@@ -37,16 +37,20 @@ export function shareBudget(parts: {
     return true
   }
 
-  const keep = async (): Promise<void> => {
+  /**
+   * Two processes that are refused at once may overwrite each other's entry. What is missing is written again at the next
+   * look.
+   */
+  const exchange = async (): Promise<void> => {
     const now = serviceTime()
-    for (const [bucket, { until }] of known) if (until <= now) known.delete(bucket)
-    await store.settings.setCheckpoint(HELD, JSON.stringify([...known.values()]))
-  }
-
-  const look = async (): Promise<void> => {
-    const now = serviceTime()
-    for (const held of heldIn(await store.settings.checkpoint(HELD)))
+    const stored = heldIn(await store.settings.checkpoint(HELD))
+    for (const held of stored)
       if (held.until > now && note(held)) service.heed({ ...held, wait: held.until - now })
+    for (const [bucket, { until }] of known) if (until <= now) known.delete(bucket)
+    const untils = new Map(stored.map(({ bucket, until }) => [bucket, until]))
+    const isMissing = ({ bucket, until }: Held): boolean => (untils.get(bucket) ?? 0) + SHORTEST <= until
+    if ([...known.values()].some(isMissing))
+      await store.settings.setCheckpoint(HELD, JSON.stringify([...known.values()]))
   }
 
   const failed = (error: unknown): void =>
@@ -54,7 +58,7 @@ export function shareBudget(parts: {
 
   service.onRefused(({ wait, ...refused }) => {
     if (processes < 2 || wait < SHORTEST) return
-    if (note({ ...refused, until: Math.round(serviceTime() + wait) })) keep().catch(failed)
+    if (note({ ...refused, until: Math.round(serviceTime() + wait) })) exchange().catch(failed)
   })
   store.shards.subscribe({
     population(live) {
@@ -62,7 +66,7 @@ export function shareBudget(parts: {
       service.share(live)
     },
     woken({ topics }) {
-      if (processes > 1 && topics.has('handlers')) look().catch(failed)
+      if (processes > 1 && topics.has('handlers')) exchange().catch(failed)
     },
   })
 }

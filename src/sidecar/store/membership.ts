@@ -94,7 +94,7 @@ export interface LeaseTable {
 
 /** The most shards that each of `live` processes has. */
 function fairShare(live: number): number {
-  return Math.ceil(SHARDS / Math.max(1, live))
+  return Math.ceil(SHARDS / live)
 }
 
 export interface MembershipReports {
@@ -328,7 +328,9 @@ export class Membership {
     for (const id of dead) await table.fence(id).catch(() => undefined)
     if (dead.length > 0) survey = await table.survey()
     if (this.#isStopped()) return
-    const { live, free, streamConnected, written } = survey
+    const { free, streamConnected, written } = survey
+    // After an outage, the survey may come before our renewal: no row is live yet.
+    const live = Math.max(1, survey.live)
     if (!this.leads) this.#streamConnected = streamConnected
     if (live !== this.#live) {
       this.#live = live
