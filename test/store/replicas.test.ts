@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -837,4 +838,29 @@ it('a lane is read on behind a large fact that is damaged', async () => {
   await (await adminOf(url)).query('UPDATE sidecar.facts SET checksum = 1 WHERE pos = 1')
   const found = await store.lanes.read(extended.lane, 0, 64, 1000)
   expect(found.map(({ fact }) => fact.seq)).toEqual(['2'])
+})
+
+// pg_dump reads the tables for an hour. An upgrade that waited for it stopped every older replica.
+it('a migration that waits for a backup does not hold up the older replicas', async () => {
+  const url = await createDatabase()
+  const [backup, older, admin] = [await adminOf(url), await adminOf(url), await adminOf(url)]
+  await admin.query('CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY)')
+  await admin.query(readFileSync('src/sidecar/store/postgres/migrations/0001.sql', 'utf8'))
+  await admin.query('INSERT INTO sidecar.schema_versions VALUES (1)')
+  await backup.query('BEGIN; SELECT FROM sidecar.replicas')
+  const opening = openProcess(url)
+  opening.catch(() => undefined)
+  let longest = 0
+  await until('a pause between two tries', async () => {
+    const asked = performance.now()
+    await older.query('SELECT fenced FROM sidecar.replicas')
+    longest = Math.max(longest, performance.now() - asked)
+    const { rows } = await admin.query("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'")
+    return rows.length > 0
+  })
+  await backup.query('COMMIT')
+  const { store } = await opening
+  await store.shards.join()
+  expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
+  expect(longest).toBeLessThan(4000)
 })

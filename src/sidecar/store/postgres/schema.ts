@@ -1,11 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { OperatorError } from '../../../std/errors.ts'
+import { StoreError } from '../../../core/store-error.ts'
+import { codeOf, OperatorError } from '../../../std/errors.ts'
 import { transact, type Database, type Queries, type Transaction } from './database.ts'
 
 const FOLDER = join(import.meta.dirname, 'migrations')
 /** The lock with which replicas that start at once migrate one after the other. No other program uses this number. */
 const LOCK = 7_305_262_417
+
+/**
+ * While a backup reads a table, ALTER TABLE waits for it, and every later statement of the older replicas waits behind ALTER TABLE.
+ * So a migration gives up soon, and tries again.
+ */
+const LONGEST_WAIT = 500
+const TRIES = 30
+/** SQLSTATE: the wait for a lock was too long. */
+const LOCKED = '55P03'
 
 /** The texts of the migrations, in order. */
 function migrations(): string[] {
@@ -52,25 +62,35 @@ export async function migrate(
   database: Database,
   prepare?: (step: Transaction) => Promise<void>,
 ): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await transact(database, (step) => migrateIn(step, prepare))
+    } catch (error) {
+      if (tries === TRIES || codeOf(error instanceof StoreError ? error.cause : error) !== LOCKED) throw error
+      await database.rows('SELECT pg_sleep(1)')
+    }
+  }
+}
+
+async function migrateIn(step: Transaction, prepare?: (step: Transaction) => Promise<void>): Promise<void> {
   const known = migrations()
-  await transact(database, async (step) => {
-    await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
-    await makeSchema(step)
-    const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
-    if (version > known.length) {
-      throw new OperatorError(
-        `store: the database was written by a newer version (schema ${version}, this program knows ${known.length})`,
-        1,
-        'run that version; nothing was changed',
-      )
-    }
-    for (const [index, text] of known.entries()) {
-      if (index < version) continue
-      await step.script(text)
-      await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [index + 1])
-    }
-    await prepare?.(step)
-  })
+  await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
+  await makeSchema(step)
+  const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
+  if (version > known.length) {
+    throw new OperatorError(
+      `store: the database was written by a newer version (schema ${version}, this program knows ${known.length})`,
+      1,
+      'run that version; nothing was changed',
+    )
+  }
+  const missing = known.slice(version)
+  if (missing.length > 0) await step.script(`SET LOCAL lock_timeout = '${LONGEST_WAIT}ms'`)
+  for (const [index, text] of missing.entries()) {
+    await step.script(text)
+    await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [version + index + 1])
+  }
+  await prepare?.(step)
 }
 
 /**

@@ -181,6 +181,11 @@ function refusalByCode(
         reason: `${place} accepts no writes (${message})`,
         fix: 'name the primary in store.url, or run ALTER DATABASE … RESET default_transaction_read_only',
       }
+    case '55P03':
+      return {
+        reason: `another program locks the tables of the database ${database} at ${place} (${message})`,
+        fix: 'wait for its end (pg_dump reads all tables), or end it, and start again',
+      }
     case '57P03':
       return { reason: `${place} is not ready (${message})`, fix: 'wait until it is, and start again' }
     case '53300':
