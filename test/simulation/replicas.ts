@@ -65,6 +65,8 @@ const LATE = 4000
 /** What a statement takes on its way, milliseconds; and a reply that is late. */
 const WAY = [0.2, 0.5, 2]
 const LATE_REPLY = [800, 4000, 11_000]
+/** A renewal that takes longer fails for its process, as `heartbeat` of the store on PostgreSQL, milliseconds. */
+const HEARTBEAT = 3000
 /** For so long the database is unreachable where a COMMIT had no answer, and so often it is asked then, milliseconds. */
 const UNKNOWN = [100, 3000, 20_000]
 const ASKED = 200
@@ -482,23 +484,31 @@ export class Face {
     const { id } = this
     const shared = this.#shared
     return {
-      renew: (presence, ttl) => this.#ask('renew', () => shared.renew(id, presence, ttl)),
+      renew: (presence, ttl) =>
+        this.#ask('renew', () => shared.renew(id, presence, ttl), { limit: HEARTBEAT }),
       survey: () => this.#ask('survey', () => shared.survey(id)),
       fence: (dead) => this.#ask('fence', () => shared.fence(dead)),
-      take: (wanted) => this.#ask('take', () => (this.confirm(), shared.take(id, wanted)), true),
-      release: (given) => this.#ask('release', () => this.#release(given), true),
+      take: (wanted) => this.#ask('take', () => (this.confirm(), shared.take(id, wanted)), { written: true }),
+      release: (given) => this.#ask('release', () => this.#release(given), { written: true }),
     }
   }
 
   /**
    * A statement on its way to the database and back: what was sent is done, also when its sender is frozen or dead by then.
-   * `written`: it is part of a transaction, of which a process asks until it knows what became of it.
+   * `written`: it is part of a transaction, of which a process asks until it knows what became of it. `limit`: the process
+   * waits so long, milliseconds.
    */
-  #ask<T>(name: string, run: () => T, written = false): Promise<T> {
+  #ask<T>(
+    name: string,
+    run: () => T,
+    { written = false, limit = Infinity }: { written?: boolean; limit?: number } = {},
+  ): Promise<T> {
     const { agenda, chance } = this.#shared.parts
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const after = (ms: number, done: () => void): void => void agenda.in(ms, done, this.life)
-    const cut = (): void => after(chance.pick(CUT), () => reject(new StoreError('unreachable')))
+    const fail = (): void => reject(new StoreError('unreachable'))
+    const cut = (): void => after(chance.pick(CUT), fail)
+    if (limit < Infinity) after(limit, fail)
     const site = `store.shards.${name}`
     const sent = this.sites.pass(site, 'before', FAULTS)
     if (sent === 'crash') return promise
