@@ -16,7 +16,7 @@ import { administer, createDatabase, PostgresServer } from '../support/postgres.
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
-import { laneOf, read, seqs } from './lane.ts'
+import { ack, laneOf, read, seqs } from './lane.ts'
 import { adminOf, openProcess } from './process.ts'
 import { FULL, RELEASE } from '../support/full.ts'
 
@@ -320,6 +320,56 @@ it('patient outcomes do not join the transaction of a frame, and are stored in t
   order.push('frame')
   await acks
   expect(order).toEqual(['frame', 'outcomes'])
+})
+
+// Each held the lock of all replicas for some thousand round trips: with 1 ms each, their writes waited for seconds.
+describe('a transaction that other replicas wait for has few round trips', () => {
+  async function openCounted() {
+    const wire = await Wire.to(await createDatabase())
+    const { store } = await openAt(wire.url)
+    let trips = 0
+    wire.onRequest = () => (trips++, 'pass')
+    return { store, admin: await adminOf(wire.url), trips: () => trips }
+  }
+
+  it('where 2,000 facts of 700 sessions are replayed', async () => {
+    const { store, trips } = await openCounted()
+    const facts = Array.from({ length: 2000 }, (_, nth) => frameFact(nth + 1, `ses_${nth % 700}`))
+    const { lanes } = await store.log.commit({ facts })
+    await store.log.commit({
+      acks: () =>
+        lanes.flatMap(({ lane, deliveries }) =>
+          deliveries.map((delivery) => ack(lane, delivery, 'delivered')),
+        ),
+    })
+    const before = trips()
+    expect(await store.operator.replay('app', { at: 0 })).toEqual({ count: 2000 })
+    expect(trips() - before).toBeLessThan(60)
+    for (const { lane } of lanes) await store.lanes.release(lane)
+    const again = await store.lanes.claim({ handler: 'app', lanes: 1000 })
+    const pending = await Promise.all(again.map((lane) => read(store, lane)))
+    expect(pending.flat()).toHaveLength(2000)
+    expect(
+      pending.every((of) =>
+        seqs(of).every((seq, nth, all) => nth === 0 || Number(all[nth - 1]) < Number(seq)),
+      ),
+    ).toBe(true)
+  })
+
+  it('where 250 deleted sessions with their turns are pruned', async () => {
+    const { store, admin, trips } = await openCounted()
+    await admin.query(
+      `INSERT INTO sidecar.sessions SELECT 'ses_' || n, 'idle', 1, '{}', NULL, 1, 1, 0, 1, 1, 1 FROM generate_series(1, 250) AS n;
+       INSERT INTO sidecar.turns (id, session_id) SELECT 'trn_' || n, 'ses_' || n % 250 + 1 FROM generate_series(1, 800) AS n`,
+    )
+    const before = trips()
+    while ((await store.log.prune(0)).more);
+    expect(trips() - before).toBeLessThan(150)
+    const { rows } = await admin.query(
+      'SELECT id FROM sidecar.sessions UNION ALL SELECT id FROM sidecar.turns',
+    )
+    expect(rows).toEqual([])
+  })
 })
 
 describe('under load', () => {

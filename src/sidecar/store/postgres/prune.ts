@@ -7,6 +7,9 @@ import type { Queries } from './database.ts'
 import type { Lanes } from './lanes.ts'
 import { checkpoints } from './log.ts'
 
+/** Deleted sessions that one step removes. Other replicas wait for a step, so it has few statements. */
+const SESSIONS = 100
+
 interface OldFact {
   pos: number
   at: number
@@ -73,30 +76,28 @@ export class Pruning {
   }
 
   async #sessions(queries: Queries, before: number): Promise<boolean> {
-    let rows = 0
-    while (rows < STEP) {
-      const [gone] = await queries.rows<{ id: string }>(
-        'SELECT id FROM sidecar.sessions WHERE deleted_at < $1 LIMIT 1',
-        [before],
-      )
-      if (gone === undefined) return false
-      const { id } = gone
-      const turns = await queries.change(
-        `DELETE FROM sidecar.turns WHERE id IN (SELECT id FROM sidecar.turns WHERE session_id = $1 LIMIT ${STEP})`,
-        [id],
-      )
-      rows += turns + 1
-      if (turns === STEP) continue
-      await queries.change('DELETE FROM sidecar.actions WHERE session_id = $1', [id])
-      await queries.change('DELETE FROM sidecar.sessions WHERE id = $1', [id])
-      // A session that left the scope still exists at the service: its owner is kept.
-      await queries.change(
-        "DELETE FROM sidecar.session_owners WHERE session_id = $1 AND owner <> 'foreign'",
-        [id],
-      )
-      await checkpoints.drop(queries, `items/${id}`)
-    }
-    return true
+    const gone = await queries.rows<{ id: string }>(
+      `SELECT id FROM sidecar.sessions WHERE deleted_at < $1 LIMIT ${SESSIONS}`,
+      [before],
+    )
+    if (gone.length === 0) return false
+    const ids = gone.map(({ id }) => id)
+    const turns = await queries.change(
+      `DELETE FROM sidecar.turns WHERE id IN (SELECT id FROM sidecar.turns WHERE session_id = ANY ($1::text[]) LIMIT ${STEP})`,
+      [ids],
+    )
+    if (turns === STEP) return true
+    await queries.change('DELETE FROM sidecar.actions WHERE session_id = ANY ($1::text[])', [ids])
+    await queries.change('DELETE FROM sidecar.sessions WHERE id = ANY ($1::text[])', [ids])
+    // A session that left the scope still exists at the service: its owner is kept.
+    await queries.change(
+      "DELETE FROM sidecar.session_owners WHERE session_id = ANY ($1::text[]) AND owner <> 'foreign'",
+      [ids],
+    )
+    await queries.change('DELETE FROM sidecar.checkpoints WHERE name = ANY ($1::text[])', [
+      ids.map((id) => `items/${id}`),
+    ])
+    return gone.length === SESSIONS
   }
 
   async #emptyLanes(queries: Queries): Promise<boolean> {

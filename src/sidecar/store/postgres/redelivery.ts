@@ -5,24 +5,29 @@ import type { Queries, Transaction } from './database.ts'
 import type { Lanes } from './lanes.ts'
 import { placeOf } from '../membership.ts'
 
-/** Rows that one transaction reads: a redelivery of any size does not delay other writes for long. */
+/**
+ * Rows that one transaction reads. The other replicas wait for it, so it has few statements: a redelivery of any size does
+ * not delay their writes for long.
+ */
 const STEP = 500
 
-interface Row {
-  fact_pos: number
-  handler: number
-  lane: number
+/** A fact that is delivered again, and the key of its lane. */
+interface Again {
+  pos: number
+  key: string
+  session_id: string | null
 }
 
-interface FactRow {
-  pos: number
-  id: string
+interface FactRow extends Again {
   type: string
   at: number
   seq: string | null
-  session_id: string | null
   status: number | null
-  lane: number | null
+}
+
+/** The lane of a delivery; if it was removed, or there was none, that of the fact `f` for a handler that is ordered or not. */
+function keyOf(ordered: string): string {
+  return `coalesce(l.key, CASE WHEN ${ordered} THEN coalesce(f.session_id, '') ELSE f.id END) AS key`
 }
 
 type Write = <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
@@ -53,11 +58,12 @@ export class Redelivery {
     for (;;) {
       const step = await this.#write(async (queries) => {
         const page = await queries.rows<FactRow>(
-          `SELECT f.pos, f.id, f.type, f.at, f.seq, f.session_id, d.lane,
+          `SELECT f.pos, f.type, f.at, f.seq, f.session_id, ${keyOf('$3')},
              CASE WHEN d.status IS NULL AND $1 <= 30 AND f.wanted >> $1 & 1 = 1 THEN 0 ELSE d.status END AS status
            FROM sidecar.facts f LEFT JOIN sidecar.delivery_rows d ON d.fact_pos = f.pos AND d.handler = $1
+             LEFT JOIN sidecar.lanes l ON l.id = d.lane
            WHERE f.pos > $2::bigint ORDER BY f.pos LIMIT ${STEP}`,
-          [number, pos],
+          [number, pos, this.#lanes.configured.isOrdered(number)],
         )
         // State facts have no seq. The replay begins at the first frame in the log with this seq or a higher one, and
         // includes all state facts behind it.
@@ -70,7 +76,7 @@ export class Redelivery {
             wants(fact.type) &&
             !('at' in from && fact.at < from.at),
         )
-        for (const fact of wanted) await this.#handOver(queries, fact, number)
+        await this.#deliverAgain(queries, number, wanted)
         return { page, started: first !== -1, count: wanted.length }
       })
       pos = step.page.at(-1)?.pos ?? pos
@@ -80,21 +86,14 @@ export class Redelivery {
     }
   }
 
-  async #handOver(queries: Queries, { pos, lane }: FactRow, handler: number): Promise<void> {
-    if (lane !== null) return await this.#revive(queries, { fact_pos: pos, handler, lane })
-    const id = await this.#extend(queries, handler, pos)
-    await queries.change(
-      `INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log) VALUES ($1, $2, $3, 0, 0, '')`,
-      [pos, handler, id],
-    )
-  }
-
   async #retryOne(queries: Queries, id: string, dryRun: boolean): Promise<number> {
     const key = parseDeliveryId(id)
     if (key === null) return 0
-    const [row] = await queries.rows<Row & { status: number }>(
-      'SELECT fact_pos, handler, lane, status FROM sidecar.deliveries WHERE fact_pos = $1 AND handler = $2',
-      [key.pos, key.handlerNumber],
+    const [row] = await queries.rows<Again & { status: number; lane: number }>(
+      `SELECT f.pos, f.session_id, ${keyOf('$3')}, d.status, d.lane FROM sidecar.deliveries d
+         JOIN sidecar.facts f ON f.pos = d.fact_pos LEFT JOIN sidecar.lanes l ON l.id = d.lane
+       WHERE d.fact_pos = $1 AND d.handler = $2`,
+      [key.pos, key.handlerNumber, this.#lanes.configured.isOrdered(key.handlerNumber)],
     )
     if (row === undefined) return 0
     // A pending delivery that waits for its retry becomes due now.
@@ -104,7 +103,7 @@ export class Redelivery {
         row.lane,
       ])
     }
-    if (!dryRun) await this.#revive(queries, row)
+    if (!dryRun) await this.#deliverAgain(queries, key.handlerNumber, [row])
     return 1
   }
 
@@ -113,48 +112,49 @@ export class Redelivery {
     let reached = 0
     for (;;) {
       const { page, chosen } = await this.#write(async (queries) => {
-        const rows = await queries.rows<Row & { at: number }>(
-          `SELECT d.fact_pos, d.handler, d.lane, f.at FROM sidecar.delivery_rows d JOIN sidecar.facts f ON f.pos = d.fact_pos
+        const rows = await queries.rows<Again & { at: number }>(
+          `SELECT f.pos, f.session_id, ${keyOf('$3')}, f.at FROM sidecar.delivery_rows d
+             JOIN sidecar.facts f ON f.pos = d.fact_pos LEFT JOIN sidecar.lanes l ON l.id = d.lane
            WHERE d.handler = $1 AND d.status = 2 AND d.fact_pos > $2::bigint ORDER BY d.fact_pos LIMIT ${STEP}`,
-          [handler, reached],
+          [handler, reached, this.#lanes.configured.isOrdered(handler)],
         )
         const wanted = rows.filter(({ at }) => at >= since)
-        if (!dryRun) for (const row of wanted) await this.#revive(queries, row)
+        if (!dryRun) await this.#deliverAgain(queries, handler, wanted)
         return { page: rows, chosen: wanted.length }
       })
       count += chosen
-      reached = page.at(-1)?.fact_pos ?? reached
+      reached = page.at(-1)?.pos ?? reached
       if (page.length < STEP) return count
     }
   }
 
-  async #revive(queries: Queries, { fact_pos: pos, handler, lane }: Row): Promise<void> {
-    const grown = await queries.change(
-      'UPDATE sidecar.lanes SET pending = pending + 1, due_at = 0 WHERE id = $1',
-      [lane],
-    )
-    // An empty lane may have been removed.
-    const id = grown === 1 ? lane : await this.#extend(queries, handler, pos)
+  /** Makes deliveries pending, each in its lane, which may be new. `rows`: in the order of the log. */
+  async #deliverAgain(queries: Queries, handler: number, rows: readonly Again[]): Promise<void> {
+    if (rows.length === 0) return
+    const lanes = new Map<string, { shard: number; pending: number; first: number }>()
+    for (const { pos, key, session_id: sessionId } of rows) {
+      const lane = lanes.get(key)
+      if (lane === undefined) lanes.set(key, { shard: placeOf(sessionId ?? key), pending: 1, first: pos })
+      else lane.pending++
+    }
+    // In the order in which commits lock lanes.
+    const sorted = [...lanes].toSorted(([a], [b]) => (a < b ? -1 : 1))
     await queries.change(
-      'UPDATE sidecar.delivery_rows SET status = 0, attempts = 0, cut = 0, lane = $1 WHERE fact_pos = $2 AND handler = $3',
-      [id, pos, handler],
+      `WITH grown AS (INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
+         SELECT $1::int, given.*, 0 FROM unnest($2::text[], $3::smallint[], $4::bigint[], $5::bigint[]) AS given
+         ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending, due_at = 0 RETURNING id, key)
+       INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, log)
+         SELECT pos, $1, grown.id, 0, 0, '' FROM unnest($6::bigint[], $7::text[]) AS of (pos, key) JOIN grown USING (key)
+         ON CONFLICT (fact_pos, handler) DO UPDATE SET status = 0, attempts = 0, cut = 0, lane = excluded.lane`,
+      [
+        handler,
+        sorted.map(([key]) => key),
+        sorted.map(([, { shard }]) => shard),
+        sorted.map(([, { pending }]) => pending),
+        sorted.map(([, { first }]) => first),
+        rows.map(({ pos }) => pos),
+        rows.map(({ key }) => key),
+      ],
     )
-  }
-
-  /** Adds one pending delivery to its lane, which may be new. @returns the number of the lane. */
-  async #extend(queries: Queries, handler: number, pos: number): Promise<number> {
-    const [fact] = await queries.rows<{ id: string; session_id: string | null }>(
-      'SELECT id, session_id FROM sidecar.facts WHERE pos = $1',
-      [pos],
-    )
-    if (fact === undefined) throw new Error('the fact of a delivery is missing')
-    const key = this.#lanes.configured.isOrdered(handler) ? (fact.session_id ?? '') : fact.id
-    const [row] = await queries.rows<{ id: number }>(
-      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at, fresh) VALUES ($1, $2, $3, 1, 0, $4)
-       ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + 1, due_at = 0 RETURNING id`,
-      [handler, key, placeOf(fact.session_id ?? key), pos],
-    )
-    if (row === undefined) throw new Error('the lane was not written')
-    return row.id
   }
 }
