@@ -40,28 +40,43 @@ export function owned(world: ReplicaWorld): Fault[] {
   count(world, postings, 'sessions answered by two replicas')
   return [
     ...alone(callbacks, (earlier, later) => isExcused(world, 'app', [earlier, later])),
-    ...inTurn(callbacks, (other, again) => mayHaveComeBack(world, other, again)),
+    ...inTurn(
+      callbacks.map((act) => ({ ...act, owner: `${act.owner}${lifeAt(world, act)}` })),
+      (other, again) => mayHaveComeBack(world, other, again),
+    ),
     ...warned(runs),
     ...alone(postings, (earlier, later) => isExcused(world, 'service', [earlier, later])),
   ]
 }
 
+function replicaOf({ replicas }: ReplicaWorld, { owner }: Act) {
+  const name = owner.split(',', 1)[0]
+  return replicas.find(({ number }) => name === `replica ${number}`)
+}
+
+/** A replica that is killed and started again is another process: it ends the leases of the one before at once. */
+function lifeAt(world: ReplicaWorld, act: Act): string {
+  const at = performance.timeOrigin + act.from
+  const life = replicaOf(world, act)?.sidecar.lives.findLast(({ from }) => from <= at)
+  return life === undefined ? '' : `, life ${life.number}`
+}
+
 /** The earlier one stood still, or its line hid that it had hung up. */
 function isExcused(
-  { replicas }: ReplicaWorld,
+  world: ReplicaWorld,
   line: 'app' | 'service',
   [earlier, later]: readonly [Act, Act],
 ): boolean {
   const from = performance.timeOrigin + earlier.from - AROUND
   const until = performance.timeOrigin + later.from + AROUND
-  const replica = replicas.find(({ number }) => earlier.owner === `replica ${number}`)
+  const replica = replicaOf(world, earlier)
   return replica?.wasFrozen(from, until) === true || replica?.links[line].quiet(from, until) === false
 }
 
 /** The other one's life ended, or the request was held up on its way. A clean stop hands its sessions over before it ends. */
 function mayHaveComeBack(world: ReplicaWorld, other: Act, again: Act): boolean {
   const [from, until] = [performance.timeOrigin + other.from, performance.timeOrigin + again.from]
-  const lives = world.replicas.find(({ number }) => other.owner === `replica ${number}`)?.sidecar.lives ?? []
+  const lives = replicaOf(world, other)?.sidecar.lives ?? []
   const ended = lives.some(
     (life) =>
       life.until !== null && life.until > from - AROUND && (life.stoppedAt ?? life.until) < until + AROUND,
