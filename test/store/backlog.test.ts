@@ -132,24 +132,3 @@ it('a start with a long backlog looks at none of its lanes', async () => {
   })
   expect(read).toBeLessThan(100)
 })
-
-// A million facts waited for a handler without an order: for every 64 of them, all lanes were read and sorted.
-it('claims of a few lanes do not read all of them each time, and return each once', async () => {
-  const { store, lanesRead } = await openBacklog(20_000, 20_000)
-  await store.shards.join()
-  await until('the shards', () => store.shards.owns('ses_1'))
-  const claimed = new Set<number>()
-  const read = await lanesRead(20_000, async () => {
-    for (let times = 1; times <= 15; times++) {
-      expect(await store.lanes.nextDue('app')).toBe(0)
-      for (const lane of await store.lanes.claim({ handler: 'app', lanes: 64 })) {
-        claimed.add(lane.id)
-        // Its deliveries are left: it is due again, but not before the others.
-        await store.lanes.release(lane)
-      }
-    }
-    await store.close()
-  })
-  expect(claimed.size).toBe(15 * 64)
-  expect(read).toBeLessThan(100_000)
-})

@@ -11,8 +11,6 @@ interface Backlog {
   store: Store
   /** How many facts the statements of `run` read, by the statistics of the server; they come when a connection ends. */
   factsRead(least: number, run: () => Promise<void>): Promise<number>
-  /** The same of lanes. */
-  lanesRead(least: number, run: () => Promise<void>): Promise<number>
 }
 
 /**
@@ -35,24 +33,26 @@ export async function openBacklog(facts: number, sessions = 100, then = ''): Pro
     ${then};
     ANALYZE sidecar.facts; ANALYZE sidecar.lanes; ANALYZE sidecar.delivery_rows`)
   await admin.query('SELECT pg_stat_force_next_flush()')
-  const read = async (table: string): Promise<number> => {
+  const read = async (): Promise<number> => {
     const { rows } = await admin.query<{ read: string }>(
-      'SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) AS read FROM pg_stat_user_tables WHERE relname = $1',
-      [table],
+      "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_user_tables WHERE relname = 'facts'",
     )
     return Number(rows[0]?.read)
   }
-  const countReads = (table: string) => async (least: number, run: () => Promise<void>) => {
-    const before = await read(table)
-    await run()
-    // They may come in parts.
-    let seen = -1
-    return await until('the statistics', async () => {
-      const more = (await read(table)) - before
-      const isWhole = more >= least && more === seen
-      seen = more
-      return isWhole && more
-    })
+  return {
+    url,
+    store,
+    async factsRead(least, run) {
+      const before = await read()
+      await run()
+      // They may come in parts.
+      let seen = -1
+      return await until('the statistics', async () => {
+        const more = (await read()) - before
+        const isWhole = more >= least && more === seen
+        seen = more
+        return isWhole && more
+      })
+    },
   }
-  return { url, store, factsRead: countReads('facts'), lanesRead: countReads('lanes') }
 }

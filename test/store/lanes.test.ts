@@ -67,26 +67,6 @@ describe('a lane', () => {
     expect(seqs(more.lanes[0]?.deliveries ?? [])).toEqual(['3'])
   })
 
-  it('is claimed once among many, and after a failure not before its retry is due', async () => {
-    const { store } = await openStore()
-    const facts = Array.from({ length: 20 }, (_, nth) => frameFact(nth + 1, `ses_${nth}`))
-    const { lanes } = await store.log.commit({ facts })
-    for (const { lane } of lanes) await store.lanes.release(lane)
-    const first = await store.lanes.claim({ handler: 'app', lanes: 1 })
-    const some = await store.lanes.claim({ handler: 'app', lanes: 10 })
-    for (const lane of some) {
-      const [delivery] = await read(store, lane)
-      if (delivery !== undefined)
-        await acknowledge(store, () => [{ ...ack(lane, delivery, 'retry'), after: 60_000 }])
-      await store.lanes.release(lane)
-    }
-    const rest = await store.lanes.claim({ handler: 'app', lanes: 30 })
-    const ids = [...first, ...some, ...rest].map(({ id }) => id)
-    expect([first.length, some.length, rest.length]).toEqual([1, 10, 9])
-    expect(new Set(ids).size).toBe(20)
-    expect(await store.lanes.nextDue('app')).toBeGreaterThan(50_000)
-  })
-
   it('of another handler is not changed by the outcomes of this one', async () => {
     const { store } = await openStore({}, [everything('app'), everything('other')])
     const { lanes } = await store.log.commit({ facts: [frameFact(1)] })

@@ -45,32 +45,24 @@ export class Claims<K> {
     for (const released of this.#claiming) released.add(key)
   }
 
-  /**
-   * Claims as many of the rows that `find` reads as there is room for. `ahead`: gets the rows behind them, and comes first
-   * the next time.
-   */
+  /** Claims as many of the rows that `find` reads as there is room for. */
   async claim<R>(
     room: number,
     find: (limit: number) => Promise<R[]>,
     placeOf: (row: R) => [key: K, shard: number],
-    ahead: ReadAhead<K, R> | null = null,
   ): Promise<R[]> {
     if (room <= 0) return []
-    const claimed: R[] = []
-    const add = (row: R): boolean => {
-      const [key, shard] = placeOf(row)
-      if (this.#claimed.has(key) || !this.#mayClaim(shard)) return false
-      this.add(key, shard)
-      return claimed.push(row) === room
-    }
-    for (const row of ahead?.take() ?? []) if (add(row)) return claimed
     const released = new Set<K>()
     this.#claiming.add(released)
     try {
-      const rows = await find(room - claimed.length + this.size)
-      const current = rows.filter((row) => !released.has(placeOf(row)[0]))
-      const last = current.findIndex(add)
-      if (last >= 0) ahead?.keep(current.slice(last + 1))
+      const claimed: R[] = []
+      for (const row of await find(room + this.size)) {
+        if (claimed.length === room) break
+        const [key, shard] = placeOf(row)
+        if (this.#claimed.has(key) || released.has(key) || !this.#mayClaim(shard)) continue
+        this.add(key, shard)
+        claimed.push(row)
+      }
       return claimed
     } finally {
       this.#claiming.delete(released)
@@ -81,44 +73,5 @@ export class Claims<K> {
   async first<R>(find: (limit: number) => Promise<R[]>, keyOf: (row: R) => K): Promise<R | null> {
     const rows = await find(this.size + 1)
     return rows.find((row) => !this.#claimed.has(keyOf(row))) ?? null
-  }
-}
-
-/**
- * A handler without an order has a lane for each fact, and a claim of 64 of them reads a million to find those that are due.
- * So it reads more than it claims. A row that was claimed and released since then is old, and so are those of a lease that
- * has ended.
- */
-export class ReadAhead<K, R> {
-  readonly #rows = new Map<K, { row: R; epoch: number }>()
-  readonly #keyOf: (row: R) => K
-  readonly #epochOf: (row: R) => number
-
-  constructor(keyOf: (row: R) => K, epochOf: (row: R) => number) {
-    this.#keyOf = keyOf
-    this.#epochOf = epochOf
-  }
-
-  keep(rows: readonly R[]): void {
-    for (const row of rows) this.#rows.set(this.#keyOf(row), { row, epoch: this.#epochOf(row) })
-  }
-
-  drop(key: K): void {
-    this.#rows.delete(key)
-  }
-
-  /** The rows that are still valid; each is forgotten when it is taken. */
-  *take(): Generator<R> {
-    for (const [key, { row, epoch }] of this.#rows) {
-      this.#rows.delete(key)
-      if (epoch === this.#epochOf(row)) yield row
-    }
-  }
-
-  /** Whether a valid row is left. */
-  some(matches: (key: K) => boolean): boolean {
-    for (const [key, { row, epoch }] of this.#rows)
-      if (epoch === this.#epochOf(row) && matches(key)) return true
-    return false
   }
 }

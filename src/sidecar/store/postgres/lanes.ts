@@ -7,7 +7,7 @@ import { bitOf, Handlers, type Handler } from '../sqlite/lanes.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { boundBodies, OCTETS } from './bodies.ts'
-import { Claims, ReadAhead } from './claims.ts'
+import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import { EXTEND, type ExtendedLane, type SessionLanes } from './log.ts'
 import { LEADER, placeOf, type Membership } from '../membership.ts'
@@ -47,17 +47,6 @@ const READ = boundBodies(
   '$7::bigint',
 )
 
-interface DueLane {
-  id: number
-  key: string
-  shard: number
-}
-
-/** The most lanes that are read ahead. */
-const AHEAD = 1000
-/** As `due_at`: now. */
-const DUE = 0
-
 /** How many positions too low `fresh` of a lane may be. A read from there skips at most so many facts. */
 const BEHIND = 1000
 
@@ -65,8 +54,6 @@ const BEHIND = 1000
 export class Lanes {
   readonly configured = new Handlers()
   readonly #claims: Claims<number>
-  /** Lanes that are due, by handler. */
-  readonly #ahead = new Map<number, ReadAhead<number, DueLane>>()
   readonly #begun: BegunAttempts
   readonly #membership: Membership
   readonly #onDamage: (pos: number) => void
@@ -227,13 +214,12 @@ export class Lanes {
     const rows = await this.#claims.claim(
       room,
       (limit) =>
-        queries.rows<DueLane>(
+        queries.rows<{ id: number; key: string; shard: number }>(
           `SELECT id, key, shard FROM sidecar.lanes WHERE handler = $1 AND pending > 0 AND due_at <= $2::bigint
              AND ($4::smallint[] IS NULL OR shard = ANY ($4)) ORDER BY due_at LIMIT $3`,
-          [number, Math.floor(now), limit + AHEAD, claimable],
+          [number, Math.floor(now), limit, claimable],
         ),
       ({ id, shard }) => [id, shard],
-      this.#aheadOf(number),
     )
     return rows.map(({ id, key, shard }) => ({ id, handler, key, lease: this.#membership.leaseOf(shard) }))
   }
@@ -242,7 +228,6 @@ export class Lanes {
     const number = this.configured.numberOf(handler)
     const { claimable } = this.#membership
     if (number === null || claimable?.length === 0) return null
-    if (this.#aheadOf(number).some((id) => !this.#claims.has(id))) return DUE
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ id: number; due_at: number }>(
@@ -256,21 +241,7 @@ export class Lanes {
   }
 
   release({ id, lease }: Lane): void {
-    if (!this.#membership.holds(lease)) return
-    this.#claims.release(id)
-    for (const ahead of this.#ahead.values()) ahead.drop(id)
-  }
-
-  #aheadOf(handler: number): ReadAhead<number, DueLane> {
-    let ahead = this.#ahead.get(handler)
-    if (ahead === undefined) {
-      ahead = new ReadAhead(
-        ({ id }) => id,
-        ({ shard }) => this.#membership.leaseOf(shard).epoch,
-      )
-      this.#ahead.set(handler, ahead)
-    }
-    return ahead
+    if (this.#membership.holds(lease)) this.#claims.release(id)
   }
 
   isClaimed(id: number): boolean {
