@@ -864,3 +864,59 @@ it('a migration that waits for a backup does not hold up the older replicas', as
   expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   expect(longest).toBeLessThan(4000)
 })
+
+describe('a claim that fails', () => {
+  const CALL = newCall({
+    callId: 'call_1',
+    sessionId: 'ses_1',
+    turnId: null,
+    name: 'lookup',
+    action: {},
+    createdAt: null,
+    expiresAt: null,
+    receivedAt: 1,
+  })
+
+  it('leaves nothing claimed when the database breaks between its statements', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const { store } = await replica(wire.url)
+    await until('the shards', () => store.shards.owns('ses_1'))
+    await store.log.commit({ newCalls: [CALL] })
+    // It was stopped before its answer was posted.
+    await (await adminOf(wire.url)).query("UPDATE sidecar.calls SET state = 'finished', due_at = 0")
+    wire.onRequest = (bytes) => (bytes.includes('RECURSIVE') ? 'cut' : 'pass')
+    await expect(store.calls.claim(ROOM)).rejects.toMatchObject({ kind: 'unreachable' })
+    wire.onRequest = () => 'pass'
+    expect(await store.calls.claim(ROOM)).toMatchObject([{ call: { callId: 'call_1' } }])
+  })
+
+  it('leaves nothing claimed when the lease ends meanwhile, and is renewed later', async () => {
+    const url = await createDatabase()
+    const [other, admin] = [await adminOf(url), await adminOf(url)]
+    const lease = new VirtualClock()
+    const { store, renewals } = await replica(url, lease)
+    await until('the shards', () => store.shards.owns('ses_1'))
+    const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
+    for (const { lane } of lanes) await store.lanes.release(lane)
+    await other.query('BEGIN')
+    await other.query('LOCK TABLE sidecar.lanes, sidecar.replicas IN ACCESS EXCLUSIVE MODE')
+    const claimed = store.lanes.claim({ handler: 'app', lanes: 9 })
+    claimed.catch(() => undefined)
+    await until('a claim that waits', async () => {
+      const { rows } = await admin.query(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+      )
+      return rows.length > 0
+    })
+    await lease.advance(13_000)
+    await until('a renewal that failed', () => renewals.at(-1) === 'failed', 5000)
+    await other.query('ROLLBACK')
+    await expect(claimed).rejects.toThrow(/could not be renewed/)
+    const before = renewals.filter((outcome) => outcome === 'renewed').length
+    await until('a renewal', async () => {
+      await lease.advance(1000)
+      return renewals.filter((outcome) => outcome === 'renewed').length > before
+    })
+    expect(await store.lanes.claim({ handler: 'app', lanes: 9 })).toHaveLength(1)
+  })
+})

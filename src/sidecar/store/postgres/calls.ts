@@ -130,29 +130,34 @@ export class Calls {
     const { claimable } = this.#membership
     if (claimable?.length === 0) return []
     const due = Math.floor(now)
-    const take = (places: number, find: (limit: number) => Promise<CallRow[]>): Promise<CallRow[]> =>
-      this.#claims.claim(places, find, (row) => [row.callId, placeOf(row.sessionId)])
-    const rows = await take(room.others, (limit) =>
-      queries.rows<CallRow>(
-        `SELECT ${CALL} FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint
-           AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
-        [due, limit, claimable],
-      ),
-    )
-    for (const name of await this.#names(queries)) {
-      const found = await take(room.of(name), (limit) =>
+    const claimed: ClaimedCall[] = []
+    const take = async (places: number, find: (limit: number) => Promise<CallRow[]>): Promise<void> => {
+      const rows = await this.#claims.claim(places, find, (row) => [row.callId, placeOf(row.sessionId)])
+      for (const row of rows)
+        claimed.push({ call: callOf(row), lease: this.#membership.leaseOf(placeOf(row.sessionId)) })
+    }
+    try {
+      await take(room.others, (limit) =>
         queries.rows<CallRow>(
-          `SELECT ${CALL} FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint
-             AND ($4::smallint[] IS NULL OR shard = ANY ($4)) ORDER BY due_at LIMIT $3`,
-          [name, due, limit, claimable],
+          `SELECT ${CALL} FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint
+             AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
+          [due, limit, claimable],
         ),
       )
-      rows.push(...found)
+      for (const name of await this.#names(queries))
+        await take(room.of(name), (limit) =>
+          queries.rows<CallRow>(
+            `SELECT ${CALL} FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint
+               AND ($4::smallint[] IS NULL OR shard = ANY ($4)) ORDER BY due_at LIMIT $3`,
+            [name, due, limit, claimable],
+          ),
+        )
+      return claimed
+    } catch (error) {
+      // The database broke between two statements.
+      for (const { call, lease } of claimed) this.release(call.callId, lease)
+      throw error
     }
-    return rows.map((row) => ({
-      call: callOf(row),
-      lease: this.#membership.leaseOf(placeOf(row.sessionId)),
-    }))
   }
 
   /**

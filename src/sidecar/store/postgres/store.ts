@@ -172,6 +172,16 @@ function createStore(
     if (membership.refusal !== null) throw membership.refusal
     return found
   }
+  /** What was claimed while the lease ended is given back: nobody would work on it, although this process may go on. */
+  async function claim<T>(take: (queries: Queries) => Promise<T[]>, release: (one: T) => void): Promise<T[]> {
+    let claimed: T[] = []
+    try {
+      return await ask(async (queries) => (claimed = await take(queries)))
+    } catch (error) {
+      for (const one of claimed) release(one)
+      throw error
+    }
+  }
 
   const damaged = new Set<number>()
   /** A fact whose checksum does not match is never sent: its deliveries become dead letters. */
@@ -339,7 +349,11 @@ function createStore(
       heldFrames: () => ask((queries) => owners.held(queries)),
     },
     hints: {
-      claim: (room) => ask((queries) => hints.claim(queries, room, now())),
+      claim: (room) =>
+        claim(
+          (queries) => hints.claim(queries, room, now()),
+          (hint) => hints.release(hint),
+        ),
       async retry(hint, after) {
         await write((queries) => hints.postpone(queries, hint, now() + after), undefined, OF_HINTS)
         hints.release(hint)
@@ -358,7 +372,11 @@ function createStore(
       nextDue: async () => waitUntil(await ask((queries) => hints.next(queries))),
     },
     lanes: {
-      claim: (room) => ask((queries) => lanes.claim(queries, room, now())),
+      claim: (room) =>
+        claim(
+          (queries) => lanes.claim(queries, room, now()),
+          (lane) => lanes.release(lane),
+        ),
       async retry(lane, after) {
         await write((queries) => lanes.postpone(queries, lane, now() + after), undefined, SMALL)
         lanes.release(lane)
@@ -374,7 +392,11 @@ function createStore(
       drop: (lane, positions) => lanes.drop(lane, positions),
     },
     calls: {
-      claim: (room) => ask((queries) => calls.claim(queries, room, now())),
+      claim: (room) =>
+        claim(
+          (queries) => calls.claim(queries, room, now()),
+          ({ call, lease }) => calls.release(call.callId, lease),
+        ),
       async release(callId, lease) {
         calls.release(callId, lease)
       },
