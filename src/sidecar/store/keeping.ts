@@ -5,23 +5,29 @@ const KEPT_FOR = 20
 /** A count that took less than this is used once, milliseconds. */
 const SHORT = 20
 
-/** Counts that are asked for at once are one, and one that takes long is used for a while. */
-export function keepCounts<T>(clock: Clock, count: () => T | Promise<T>): () => Promise<T> {
-  let last: { counts: T; until: number } | null = null
-  let counting: Promise<T> | null = null
-  const countAnew = async (): Promise<T> => {
+/**
+ * Counts that are asked for at once are one. A count that takes long, or fails after long, is used for a while. `longest`:
+ * the longest while, milliseconds, where a count may also wait for others.
+ */
+export function keepCounts<T>(
+  clock: Clock,
+  count: () => T | Promise<T>,
+  longest = Infinity,
+): () => Promise<T> {
+  /** `until`: steady milliseconds. */
+  let last: { counts: Promise<T>; until: number } | null = null
+  const countAnew = (): Promise<T> => {
     const began = clock.steady()
-    try {
-      const counts = await count()
-      const ended = clock.steady()
-      last = ended - began < SHORT ? null : { counts, until: ended + (ended - began) * KEPT_FOR }
-      return counts
-    } finally {
-      counting = null
+    const counts = Promise.resolve().then(count)
+    const counting = { counts, until: Infinity }
+    last = counting
+    const end = (): void => {
+      const now = clock.steady()
+      const took = now - began
+      counting.until = took < SHORT ? now : now + Math.min(took * KEPT_FOR, longest)
     }
+    counts.then(end, end)
+    return counts
   }
-  return async () => {
-    if (last !== null && clock.steady() < last.until) return last.counts
-    return await (counting ??= countAnew())
-  }
+  return () => (last !== null && clock.steady() < last.until ? last.counts : countAnew())
 }

@@ -81,7 +81,7 @@ export interface Database extends Queries {
    * be repeated.
    */
   readonly heartbeat: Queries
-  /** Reads for people and metrics. They may take long, and no delivery waits for them. */
+  /** Reads for people and metrics. They may take long; no delivery and no reader of the relay waits for them. */
   readonly people: Queries
   /** `small`: its statements concern few rows, whatever their values are, so each is planned once. */
   begin(small?: boolean): Promise<Transaction>

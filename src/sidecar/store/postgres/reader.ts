@@ -55,14 +55,19 @@ const CHARACTERS = 256 * 1024
  * Reads for people and metrics. If the row that a page should continue after is not known, the page is empty, as with
  * the service itself.
  */
-export function createReader(queries: Queries, lanes: Lanes, clock: Clock): StoreReader {
+export function createReader(
+  queries: Queries,
+  people: Queries,
+  { lanes, clock }: { lanes: Lanes; clock: Clock },
+): StoreReader {
   return {
-    ...createLog(queries),
-    ...createDeliveries(queries, lanes),
-    ...createSessions(queries),
-    ...createWaiting(queries),
+    ...createFrames(queries),
+    ...createFacts(people),
+    ...createDeliveries(people, lanes),
+    ...createSessions(people),
+    ...createWaiting(people),
     handlers: () => lanes.handlers(queries),
-    counts: keepCounts(clock, () => count(queries)),
+    counts: keepCounts(clock, () => count(people), COUNTS_KEPT),
   }
 }
 
@@ -71,12 +76,7 @@ async function first<R>(queries: Queries, text: string, values: readonly string[
   return row ?? null
 }
 
-function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'placeOf' | 'frames'> {
-  const ends = async (): Promise<{ low: number | null; high: number | null }> =>
-    (await first(queries, 'SELECT min(pos) AS low, max(pos) AS high FROM sidecar.facts', [])) ?? {
-      low: null,
-      high: null,
-    }
+function createFacts(queries: Queries): Pick<StoreReader, 'facts'> {
   return {
     async facts({ after, limit, order, type, sessionId }) {
       let start =
@@ -104,6 +104,17 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'placeOf' | 'f
         start = rows.at(-1)
       }
     },
+  }
+}
+
+/** Frames for the readers of the relay. */
+function createFrames(queries: Queries): Pick<StoreReader, 'placeOf' | 'frames'> {
+  const ends = async (): Promise<{ low: number | null; high: number | null }> =>
+    (await first(queries, 'SELECT min(pos) AS low, max(pos) AS high FROM sidecar.facts', [])) ?? {
+      low: null,
+      high: null,
+    }
+  return {
     async placeOf(seq) {
       const { from, to } = streamFactIds(seq)
       const [stored] = await queries.rows<{ pos: number }>(
@@ -353,16 +364,20 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
 /** How many lanes of a handler are searched for its oldest delivery. */
 const LANES_SEARCHED = 1000
 /**
- * The position of the oldest pending delivery of the handler `h`. It is in a row, or in one of the lanes with the lowest
- * `fresh`. A handler without an order has a lane for each fact, and there may be a million of them: `fresh` is its
- * position. `+ 0`: from an index of positions, a minimum is sought among the rows of all that was delivered.
+ * The position of about the oldest pending delivery of the handler `h`: the oldest of the lanes with the lowest `fresh`. A
+ * handler without an order has a lane for each fact, and there may be a million of them: `fresh` is its position. Where more
+ * lanes of sessions wait, each delivery that failed has a row, and all are looked at. `+ 0`: from an index of positions, a
+ * minimum is sought among the rows of all that was delivered.
  */
 const OLDEST = `(
-  SELECT least(min(CASE WHEN own THEN fresh ELSE sidecar.first_fresh(lane, ${Number.MAX_SAFE_INTEGER}) END),
-    CASE WHEN bool_and(own) THEN NULL
-    ELSE (SELECT min(d.fact_pos + 0) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 0) END)
-  FROM (SELECT l AS lane, l.fresh, coalesce((SELECT id FROM sidecar.facts WHERE pos = l.fresh) = l.key, false) AS own
+  SELECT least(min(CASE WHEN own THEN fresh ELSE least(sidecar.first_fresh(lane, ${Number.MAX_SAFE_INTEGER}),
+      (SELECT min(d.fact_pos) FROM sidecar.delivery_rows d WHERE d.lane = id AND d.status = 0)) END),
+    CASE WHEN count(*) = ${LANES_SEARCHED} AND bool_or(NOT own)
+    THEN (SELECT min(d.fact_pos + 0) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 0) END)
+  FROM (SELECT l AS lane, l.id, l.fresh, coalesce((SELECT f.id FROM sidecar.facts f WHERE f.pos = l.fresh) = l.key, false) AS own
     FROM sidecar.lanes l WHERE l.handler = h.number AND l.pending > 0 ORDER BY l.fresh LIMIT ${LANES_SEARCHED}) searched)`
+/** The longest that a count is used, milliseconds. */
+const COUNTS_KEPT = 10_000
 
 /** Counts the contents of the store for metrics and status. */
 async function count(queries: Queries): Promise<StoreCounts> {

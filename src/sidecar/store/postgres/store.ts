@@ -439,7 +439,7 @@ function createStore(
         return membership.streamConnected
       },
     },
-    read: createReader(database.people, lanes, clock),
+    read: createReader(database, database.people, { lanes, clock }),
     begin: () => membership.begin(),
     async close() {
       if (closed) return
