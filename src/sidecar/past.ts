@@ -31,32 +31,40 @@ export function isOfAnother(file: string, baseUrl: string): boolean {
   return isConfigured && schemaIn(file) >= PLACED
 }
 
-/** Warns about a store that does not fit the configuration: another service, or a backlog of a removed handler. */
-export async function warnOfPast(
-  store: Pick<Store, 'settings'> & { read: Pick<StoreReader, 'counts'> },
-  { handlers, baseUrl }: { handlers: readonly { name: string }[]; baseUrl: string },
+/** Warns about a store that is of another service. */
+export async function warnOfService(
+  store: Pick<Store, 'settings'>,
+  baseUrl: string,
   log: Log,
 ): Promise<void> {
   const before = await store.settings.checkpoint(HEARD)
-  if (before !== baseUrl) await store.settings.setCheckpoint(HEARD, baseUrl)
-  if (before !== null && before !== baseUrl) {
+  if (before === baseUrl) return
+  await store.settings.setCheckpoint(HEARD, baseUrl)
+  if (before !== null)
     log.warn(
       { before, now: baseUrl },
       'store: it has sessions and a cursor from another service.base_url. If that is another service, stop, and set ' +
         'store.url to another store',
     )
-  }
-  // With a long backlog, PostgreSQL may refuse to count it in time. The start of a sidecar must not depend on that.
-  const { deliveries } = await store.read.counts().catch((error: unknown) => {
-    log.warn({ error: messageOf(error) }, 'store: the deliveries of removed handlers could not be counted')
-    return { deliveries: {} }
-  })
-  for (const [handler, { pending }] of Object.entries(deliveries)) {
-    if (pending === 0 || handlers.some(({ name }) => name === handler)) continue
-    log.warn(
-      { handler, pending },
-      'store: deliveries wait for a handler that is not configured: they are sent when a handler has that name again',
-    )
+}
+
+/** Warns about the backlogs of removed handlers. With a long backlog, the count may fail; a start does not wait for it. */
+export async function warnOfBacklogs(
+  store: Pick<StoreReader, 'counts'>,
+  handlers: readonly { name: string }[],
+  log: Log,
+): Promise<void> {
+  try {
+    const { deliveries } = await store.counts()
+    for (const [handler, { pending }] of Object.entries(deliveries)) {
+      if (pending === 0 || handlers.some(({ name }) => name === handler)) continue
+      log.warn(
+        { handler, pending },
+        'store: deliveries wait for a handler that is not configured: they are sent when a handler has that name again',
+      )
+    }
+  } catch (error) {
+    log.debug({ error: messageOf(error) }, 'store: the deliveries of removed handlers could not be counted')
   }
 }
 

@@ -25,7 +25,7 @@ import { createEngine } from './engine.ts'
 import { fingerprint, warnOfDifference } from './fingerprint.ts'
 import { shareBudget } from './holds.ts'
 import { createMaintenance, REPORTED_BY } from './maintain.ts'
-import { warnOfPast } from './past.ts'
+import { warnOfBacklogs, warnOfService } from './past.ts'
 import type { Secrets } from '../std/signature.ts'
 import { declaration, replaceSecrets, type Specs } from './specs.ts'
 import { createThroughput, createWrites, disabled, reportStatus } from './status.ts'
@@ -246,7 +246,8 @@ export async function startAll(
   stack.defer(() => engine.stop(GRACE))
   await engine.start()
   if (engine.subscription !== null) await patiently(engine.subscription.start(), clock, log)
-  await warnOfPast(opening, { handlers: specs.handlers, baseUrl: config.service.baseUrl }, log)
+  await warnOfService(opening, config.service.baseUrl, log)
+  void warnOfBacklogs(opening.read, specs.handlers, log)
   stack.defer(() => {
     draining = true
   })

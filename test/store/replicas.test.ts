@@ -298,7 +298,7 @@ describe('a process that stops renewing', () => {
   })
 
   // Four pages of the admin API that scanned ten million facts stopped all deliveries.
-  it('delivers while every connection for people waits for the database', async () => {
+  it('delivers, and serves the relay, while every connection for people waits for the database', async () => {
     const url = await createDatabase()
     const [other, admin] = [await adminOf(url), await adminOf(url)]
     const { store } = await replica(url)
@@ -316,6 +316,8 @@ describe('a process that stops renewing', () => {
     })
     // The commit gave the lane to this process: no other one is due.
     expect(await store.lanes.claim({ handler: 'app', lanes: 1 })).toEqual([])
+    expect((await store.read.frames({ after: 0 })).frames).toHaveLength(1)
+    expect(await store.read.handlers()).not.toEqual([])
     await other.query('ROLLBACK')
     await reads
   })

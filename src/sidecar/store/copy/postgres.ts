@@ -7,6 +7,7 @@ import {
   type Database,
   type DatabaseAddress,
   type Queries,
+  type Transaction,
 } from '../postgres/database.ts'
 import { placeOf } from '../membership.ts'
 import { glance, type Glance } from '../postgres/inspect.ts'
@@ -98,13 +99,14 @@ export async function openTarget(address: DatabaseAddress): Promise<Target> {
             'name another database, or remove what is there: DROP SCHEMA sidecar CASCADE',
           )
         try {
-          await migrate(database, async (step) => {
+          const prepare = async (step: Transaction): Promise<void> => {
             await step.script(BEGIN)
             await step.change('INSERT INTO sidecar.unfinished_copy VALUES ($1, $2)', [
               JSON.stringify(origin),
               JSON.stringify(START),
             ])
-          })
+          }
+          await migrate(database, { prepare })
         } catch (error) {
           throw explainRefusal(error, url)
         }

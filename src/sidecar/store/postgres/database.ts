@@ -463,11 +463,14 @@ async function attempt<T>(run: () => Promise<T>): Promise<T> {
 const FULL = /^(53100|53200|58030)$/
 const BUSY = /^(55P03|57014|40001|40P01|25P03|53300)$/
 const FENCED = 'SC001'
+/** 25006: a standby answers, as during a failover. */
+const UNREACHABLE = /^(08|57P|25006$|E[A-Z]+$)/
 /**
- * 25006, and 0A000 to `BEGIN READ WRITE`: a standby answers, as during a failover. 0A000 is also the answer to a
- * prepared statement whose columns changed; both end with the connection.
+ * A standby refuses `BEGIN READ WRITE`. A prepared statement whose columns changed is refused, too; both end with the
+ * connection.
  */
-const UNREACHABLE = /^(08|57P|25006$|0A000$|E[A-Z]+$)/
+const UNSUPPORTED = '0A000'
+const OF_CONNECTION = /during recovery|cached plan/
 
 /** Translates an error of the driver into the `StoreError` that callers of the store handle. */
 function explain(error: unknown): unknown {
@@ -479,6 +482,7 @@ function explain(error: unknown): unknown {
   if (
     error instanceof StandbyError ||
     UNREACHABLE.test(code) ||
+    (code === UNSUPPORTED && OF_CONNECTION.test(messageOf(error))) ||
     /terminated|timeout|ended|not queryable/i.test(code === '' ? messageOf(error) : '')
   )
     return new StoreError('unreachable', error)

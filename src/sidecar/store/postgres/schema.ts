@@ -60,19 +60,38 @@ export async function appliedVersion(queries: Queries): Promise<number> {
  */
 export async function migrate(
   database: Database,
-  prepare?: (step: Transaction) => Promise<void>,
+  { prepare, onWait }: { prepare?: Prepare; onWait?: () => void } = {},
 ): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return await transact(database, (step) => migrateIn(step, prepare))
     } catch (error) {
-      if (tries === TRIES || codeOf(error instanceof StoreError ? error.cause : error) !== LOCKED) throw error
+      if (!(error instanceof TableLocked)) throw error
+      if (tries === TRIES) throw error.cause
+      if (tries === 1) onWait?.()
       await database.rows('SELECT pg_sleep(1)')
     }
   }
 }
 
-async function migrateIn(step: Transaction, prepare?: (step: Transaction) => Promise<void>): Promise<void> {
+type Prepare = (step: Transaction) => Promise<void>
+
+/** Another program locks a table that a migration changes. */
+class TableLocked extends Error {
+  override readonly name = 'TableLocked'
+}
+
+async function change(step: Transaction, text: string): Promise<void> {
+  try {
+    await step.script(text)
+  } catch (error) {
+    if (error instanceof StoreError && codeOf(error.cause) === LOCKED)
+      throw new TableLocked('a table is locked', { cause: error })
+    throw error
+  }
+}
+
+async function migrateIn(step: Transaction, prepare?: Prepare): Promise<void> {
   const known = migrations()
   await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
   await makeSchema(step)
@@ -87,7 +106,7 @@ async function migrateIn(step: Transaction, prepare?: (step: Transaction) => Pro
   const missing = known.slice(version)
   if (missing.length > 0) await step.script(`SET LOCAL lock_timeout = '${LONGEST_WAIT}ms'`)
   for (const [index, text] of missing.entries()) {
-    await step.script(text)
+    await change(step, text)
     await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [version + index + 1])
   }
   await prepare?.(step)

@@ -183,8 +183,8 @@ function refusalByCode(
       }
     case '55P03':
       return {
-        reason: `another program locks the tables of the database ${database} at ${place} (${message})`,
-        fix: 'wait for its end (pg_dump reads all tables), or end it, and start again',
+        reason: `a program locks the store in the database ${database} at ${place} (${message})`,
+        fix: 'wait for the end of a backup, or of another replica that changes the schema, and start again',
       }
     case '57P03':
       return { reason: `${place} is not ready (${message})`, fix: 'wait until it is, and start again' }

@@ -73,7 +73,13 @@ export async function openPostgresStore(
   const database = await connectTo(options.database, onError)
   try {
     await assertUsable(database, options.database.url)
-    await migrate(database)
+    await migrate(database, {
+      onWait: () =>
+        log.warn(
+          {},
+          'store: the schema must change, and another program, such as a backup, locks it; waiting',
+        ),
+    })
     const id = random.hex(16)
     if (process !== undefined) await endLeases(database, process.isGone)
     const number = await enter(database, {
@@ -172,7 +178,7 @@ function createStore(
     if (membership.refusal !== null) throw membership.refusal
     return found
   }
-  /** What was claimed while the lease ended is given back: nobody would work on it, although this process may go on. */
+  /** What was claimed while the lease ended is released: this process may renew its lease, and the caller has an error. */
   async function claim<T>(take: (queries: Queries) => Promise<T[]>, release: (one: T) => void): Promise<T[]> {
     let claimed: T[] = []
     try {
