@@ -154,12 +154,18 @@ function originOf(url: string): string {
 async function tokenFrom(options: AdminOptions, env: Environment): Promise<string | null> {
   const direct = nonEmpty(env['SIDECAR_ADMIN_TOKEN'])
   const file = options.tokenFile ?? (direct === null ? nonEmpty(env['SIDECAR_ADMIN_TOKEN_FILE']) : null)
-  if (file === null) return direct
+  if (file === null) return direct === null ? null : tokenIn(direct, 'SIDECAR_ADMIN_TOKEN')
   const { readSmallFile } = await import('../sidecar/config/secrets.ts')
   const text = await readSmallFile(file, MAX_TOKEN_FILE).catch((error: unknown) => {
     throw new OperatorError(messageOf(error), 2)
   })
-  return text.trim()
+  return tokenIn(text.trim(), file)
+}
+
+/** Other characters cannot be sent in a header. */
+function tokenIn(text: string, place: string): string {
+  if (/^[\x20-\x7e]*$/.test(text)) return text
+  throw new OperatorError(`${place} does not contain exactly one token`, 2)
 }
 
 function nonEmpty(text: string | undefined): string | null {

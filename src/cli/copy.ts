@@ -105,8 +105,7 @@ async function urlOf(
       `give ${option} sqlite:FILE, or ${option} postgres://USER@HOST/DATABASE`,
     )
   const faults: string[] = []
-  const password =
-    passwordFile === undefined ? null : (await readSmallFile(passwordFile, 4096)).replace(/\r?\n$/, '')
+  const password = passwordFile === undefined ? null : await readPassword(passwordFile)
   const url = await databaseOf({ url: text, password, base: process.cwd(), env }, (fault) =>
     faults.push(fault),
   )
@@ -129,4 +128,16 @@ function interrupted(error: unknown): unknown {
     1,
     'remove the cause, and run the same command again: it continues',
   )
+}
+
+/** As in `store.password_file`. */
+async function readPassword(file: string): Promise<string> {
+  const text = await readSmallFile(file, 4096).catch((error: unknown) => {
+    throw new OperatorError(`--password-file: ${messageOf(error)}`, 2)
+  })
+  const [password = '', ...rest] = text
+    .split(/\r?\n/)
+    .flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
+  if (password !== '' && rest.length === 0) return password
+  throw new OperatorError(`--password-file: ${file} does not contain exactly one password`, 2)
 }

@@ -361,4 +361,16 @@ describe('the admin token', () => {
       asked.map(({ authorization }) => authorization ?? '').toSorted((a, b) => a.localeCompare(b)),
     ).toEqual(['Bearer from-config', 'Bearer from-env', 'Bearer from-file', 'Bearer from-file'])
   })
+
+  test('is refused where it cannot be sent, with the place that holds it', async () => {
+    const folder = await folderWith({ two: 'one\ntwo\n' })
+    const url = 'http://127.0.0.1:9'
+    const [file, variable] = await Promise.all([
+      cli(['status', '--url', url, '--token-file', `${folder}/two`]),
+      cli(['status', '--url', url], { SIDECAR_ADMIN_TOKEN: 'one\ntwo' }),
+    ])
+    expect([file?.code, variable?.code]).toEqual([2, 2])
+    expect(file?.err).toBe(`error: ${folder}/two does not contain exactly one token\n`)
+    expect(variable?.err).toBe('error: SIDECAR_ADMIN_TOKEN does not contain exactly one token\n')
+  })
 })

@@ -153,6 +153,21 @@ test('options that contradict each other are refused before anything starts', as
   )
 })
 
+test('a file with the password for a copy that holds no password, or two', async () => {
+  const stores = ['--from', 'sqlite:a.db', '--to', 'postgres://a@127.0.0.1:1/b']
+  const copy = (file: string) => ['store', 'copy', ...stores, '--password-file', file]
+  const missing = await run(copy('none'))
+  expect([missing.code, missing.err]).toEqual([
+    2,
+    expect.stringMatching(/^error: --password-file: .*none does not exist\n/),
+  ])
+  const two = await run(copy('two'), { two: 'one\ntwo\n' })
+  expect([two.code, two.err]).toEqual([
+    2,
+    'error: --password-file: two does not contain exactly one password\n',
+  ])
+})
+
 test('a port that is in use', async () => {
   await using taken = await listen((_request, response) => response.end())
   const at = `127.0.0.1:${taken.port}`

@@ -61,6 +61,13 @@ describe('a rejected token', () => {
   })
 })
 
+test('a gateway that hides the description of the service behind a sign-in rejects no token', async () => {
+  await using bench = await startBench(({ path }) => (path === '/v1/openapi.json' ? { status: 401 } : health))
+  expect((await bench.service.discover()).documented).toBe(false)
+  expect(bench.service.authorized()).toBe(true)
+  expect((await bench.service.health()).usable).toBe(true)
+})
+
 // [fault auth-2]
 test('an unavailable directory rejects no token, even under a 401', async () => {
   await using bench = await startBench(() => refusal(401, 'directory_unavailable', { 'retry-after': '100' }))

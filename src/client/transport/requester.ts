@@ -397,7 +397,9 @@ export class Requester {
     const { clock, log } = this.#options
     const error = classify(reply, clock.now())
     const { code, status, requestId, retryAfter } = error
-    if (status === 401 && code !== 'directory_unavailable' && token !== null) authorization.reject(token)
+    // The description needs no token (rule HLT-10): a gateway that hides it says nothing about ours.
+    const isAboutToken = code !== 'directory_unavailable' && operation !== 'discover'
+    if (status === 401 && isAboutToken && token !== null) authorization.reject(token)
     if (code === 'rate_limit_exceeded') {
       const name = bucket ?? this.#bucketOf(operation)
       budget.close(name, retryAfter)
