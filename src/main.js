@@ -21,6 +21,10 @@ if (Number.parseInt(process.versions.node) < OLDEST) {
 const cache = compileCache(process.env['XDG_CACHE_HOME'] ?? '')
 if (cache !== null) module.enableCompileCache(cache)
 
+// Half of these threads may ask for names at once. With the usual four, two names whose DNS server does not answer were enough to
+// delay all others.
+process.env['UV_THREADPOOL_SIZE'] ??= '16'
+
 const { main } = await import('./cli/program.ts')
 await main(process)
 // A slow reader gets all of it.

@@ -1,3 +1,4 @@
+import { lookup as resolve } from 'node:dns'
 import { connect as connectPlain, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectSecure } from 'node:tls'
 import { BoundedMap } from '../std/bounded-map.ts'
@@ -5,6 +6,7 @@ import { NetworkFault } from '../std/errors.ts'
 import type { HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
 import { AnswerParser } from './answer-parser.ts'
 import { networkFault, type Stage } from './fault.ts'
+import { createLookup } from './lookup.ts'
 
 export interface SenderOptions {
   /** Milliseconds for opening a connection. */
@@ -477,6 +479,13 @@ class Connection {
 }
 
 /**
+ * The name of a service on another continent has addresses of IPv4 and IPv6, and here is no IPv6: Node gives the first
+ * address 250 ms, and one lost packet takes a second.
+ */
+const FAMILY = 2500
+const lookup = createLookup(resolve)
+
+/**
  * `onread`: absent for a socket that is read as a stream. `resumable`: its TLS session is resumed, and replaced by
  * the one of this connection.
  */
@@ -491,6 +500,8 @@ export function connect(
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: PROBED,
+    autoSelectFamilyAttemptTimeout: FAMILY,
+    lookup,
     ...(onread === undefined ? {} : { onread }),
   }
   if (!secure) return connectPlain(options)
