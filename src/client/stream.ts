@@ -1,4 +1,5 @@
 import { ServiceError } from '../core/errors.ts'
+import { BoundedMap } from '../std/bounded-map.ts'
 import { isCursor, isWhole } from '../core/seq.ts'
 import { OversizedFrame, type StreamConnection } from '../protocol/connection.ts'
 import type { Brought } from '../protocol/reconnect-policy.ts'
@@ -35,12 +36,14 @@ export interface Reconnection {
 
 /** Events in order of arrival, over as many connections as needed. It is read once; leaving the loop closes it. */
 export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable {
-  /** The last `seq` that was returned; before that, the first cursor, or null. */
+  /** The highest `seq` that was returned; before that, the first cursor, or null. */
   readonly cursor: string | null
   close(): void
 }
 
 const PATIENCE = 300_000
+/** Sessions whose last seq is known: so many may be in a part that is replayed. */
+const SESSIONS = 10_000
 
 interface Connection {
   stream: StreamConnection
@@ -76,8 +79,12 @@ class Subscription implements EventStream {
   readonly #unlink: (() => void)[]
   #connection: Connection | null = null
   #ready: StreamEvent[] = []
-  /** The last seq that was read, returned or not. */
+  /** The highest seq that was read, returned or not. */
   #seen: string | null
+  /** The first cursor. */
+  readonly #start: string | null
+  /** The last seq of each session. */
+  readonly #lasts = new BoundedMap<string | null, string>(SESSIONS)
   #cursor: string | null
   readonly #resumable: ResumableStream
   #goodAt: number
@@ -91,6 +98,7 @@ class Subscription implements EventStream {
     this.#pathOf = pathOf
     this.#options = options
     this.#seen = after === undefined ? null : String(after)
+    this.#start = this.#seen
     this.#cursor = this.#seen
     const { clock, random, slot } = transport
     // The first connection must succeed within the time of one call: it does not wait for a slot that is probably
@@ -120,7 +128,8 @@ class Subscription implements EventStream {
     try {
       while (!this.#closed) {
         for (const event of this.#ready.splice(0)) {
-          this.#cursor = event.seq ?? this.#cursor
+          const { seq } = event
+          if (seq !== null && (this.#cursor === null || isAfter(seq, this.#cursor))) this.#cursor = seq
           yield event
           if (this.#closed) return
         }
@@ -237,11 +246,16 @@ class Subscription implements EventStream {
     connection.stream.close()
   }
 
-  /** Whether an event is new. A transient event always is; a persisted one is not when a replay sends it again. */
-  #isNew({ seq }: StreamEvent): boolean {
+  /**
+   * Whether an event is new. A transient event always is; a persisted one is not when a replay sends it again. A sidecar with
+   * a scope sends the first events of a session late, behind higher seqs of others: the order holds within a session.
+   */
+  #isNew({ seq, session_id: sessionId }: StreamEvent): boolean {
     if (seq === null) return true
-    if (this.#seen !== null && !isAfter(seq, this.#seen)) return false
-    this.#seen = seq
+    const last = this.#lasts.get(sessionId) ?? this.#start
+    if (last !== null && !isAfter(seq, last)) return false
+    this.#lasts.set(sessionId, seq)
+    if (this.#seen === null || isAfter(seq, this.#seen)) this.#seen = seq
     return true
   }
 }

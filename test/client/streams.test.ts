@@ -295,6 +295,29 @@ describe('a stream', () => {
     expect(cursorsOf(server)).toEqual(['1', '2'])
   })
 
+  it('keeps the order of each session where one is sent late, as by a sidecar with a scope', async () => {
+    // A replay sends the last ones again.
+    const sent = ['44 a', '45 a', '46 a', '20 b', '21 b', '47 a', '46 a', '47 a', '20 b', '21 b', '48 b']
+    const { client } = await streaming(() =>
+      sent.map((one) => {
+        const [seq, session] = one.split(' ')
+        return `id: ${seq}\ndata: {"type":"n","seq":${seq},"payload":{"sessionId":"${session}"}}\n\n`
+      }),
+    )
+    await using stream = await client.events.stream({ after: 10 })
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ seq }) => seq === '48')
+    expect(events.map(({ seq, session_id: session }) => `${seq} ${session}`)).toEqual([
+      '44 a',
+      '45 a',
+      '46 a',
+      '20 b',
+      '21 b',
+      '47 a',
+      '48 b',
+    ])
+    expect(stream.cursor).toBe('48')
+  })
+
   it('keeps to the `retry:` of the service, within a minute', async () => {
     const hints = [3000, 90_000, 0]
     const { client } = await streaming((connection) => [`retry: ${hints[connection - 1] ?? 1}\n\n`])
