@@ -84,3 +84,31 @@ export function createMaintenance(options: {
     },
   }
 }
+
+/**
+ * A replica that does not lead may write nothing for hours. After a short outage of the database, the refusal of its last
+ * write stayed its state. So while the last write was refused, an empty one is tried.
+ */
+export function createWriteProbe(options: {
+  store: Pick<Store, 'log'>
+  /** Whether the last write was refused. */
+  refused: () => boolean
+  clock: Clock
+}): { start(): void; stop(): void } {
+  const { store, refused, clock } = options
+  let timer: Timer | null = null
+  const round = async (): Promise<void> => {
+    // A refusal is reported by the store.
+    if (refused()) await store.log.commit({}).catch(() => undefined)
+    if (timer !== null) timer = clock.after(INTERVAL, () => void round())
+  }
+  return {
+    start() {
+      timer = clock.after(INTERVAL, () => void round())
+    },
+    stop() {
+      timer?.cancel()
+      timer = null
+    },
+  }
+}

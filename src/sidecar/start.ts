@@ -24,7 +24,7 @@ import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './cont
 import { createEngine } from './engine.ts'
 import { fingerprint, warnOfDifference } from './fingerprint.ts'
 import { shareBudget } from './holds.ts'
-import { createMaintenance, REPORTED_BY } from './maintain.ts'
+import { createMaintenance, createWriteProbe, REPORTED_BY } from './maintain.ts'
 import { warnOfBacklogs, warnOfService } from './past.ts'
 import type { Secrets } from '../std/signature.ts'
 import { declaration, replaceSecrets, type Specs } from './specs.ts'
@@ -265,6 +265,13 @@ export async function startAll(
   })
   maintenance.start()
   stack.defer(() => maintenance.stop())
+  const probe = createWriteProbe({
+    store: opening,
+    refused: () => writes.report().state === 'refusing',
+    clock,
+  })
+  probe.start()
+  stack.defer(() => probe.stop())
 
   const watch = watchSecrets(config, (change) => takeSecrets(change), {
     clock,
