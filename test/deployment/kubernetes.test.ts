@@ -22,6 +22,7 @@ interface Container extends Named {
   startupProbe: Probe
   livenessProbe: Probe
   readinessProbe: Probe
+  lifecycle?: { preStop: { sleep: { seconds: number } } }
   securityContext: Record<string, unknown>
   volumeMounts: (Named & { mountPath: string })[]
 }
@@ -32,6 +33,7 @@ interface Manifest {
   spec: {
     replicas: number
     serviceName?: string
+    podManagementPolicy?: string
     selector?: { matchLabels?: object }
     template: { metadata?: { labels: object }; spec: Pod }
     volumeClaimTemplates?: { metadata: Named }[]
@@ -107,6 +109,17 @@ test.each(MANIFESTS)('the %s is of this version and is given time to end', (_nam
   expect(image().base).toBe('node:24-slim')
   const [, grace = ''] = /^const GRACE = ([\d_]+)$/m.exec(text('src/cli/run.ts')) ?? []
   expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(Number(grace.replaceAll('_', '')))
+})
+
+test('a stand-alone pod that is never ready is replaced when its configuration is corrected', () => {
+  expect(STATEFUL?.spec.podManagementPolicy).toBe('Parallel')
+})
+
+test('a replica that stops still accepts the requests that are sent to it meanwhile, and then has its grace', () => {
+  const { container, pod } = podOf(DEPLOYMENT)
+  const pause = container.lifecycle?.preStop.sleep.seconds ?? 0
+  expect(pause).toBeGreaterThanOrEqual(5)
+  expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(25 + pause)
 })
 
 test('the component is a native sidecar, and the other a set with a service and labels that agree', () => {
