@@ -102,3 +102,40 @@ it('a first read that never reaches the end of the list is retried with backoff'
   expect(looks.map((at) => at - began)).toEqual([0, 500, 1500, 3500])
   expect(results).toEqual([false, false, false, false])
 })
+
+// Kubernetes restarted the other replicas every two minutes while the service was unreachable.
+it('a process that does not lead counts as started although the leader cannot read the list', async () => {
+  const clock = new VirtualClock()
+  const results: [at: number, done: boolean][] = []
+  const bus = new Bus()
+  const began = clock.steady()
+  bus.subscribe({ looked: (done) => results.push([clock.steady() - began, done]) })
+  const service: Pick<Service, 'authorized' | 'onAuthorization'> = {
+    authorized: () => true,
+    onAuthorization: () => undefined,
+  }
+  let isComplete = false
+  const sweep: Pick<Sweep, 'looked'> = { looked: async () => isComplete }
+  const { store } = await openStore({ clock })
+  const reconciler = createReconciler({
+    service: service as Service,
+    store: { ...store, shards: { ...allShards(), leads: false } },
+    reader: {} as SessionReader,
+    sweep: sweep as Sweep,
+    clock,
+    random: longestWaits,
+    log: keepingLog(),
+    traceOf: (key) => ({ given: undefined, key }),
+    bus,
+  })
+  reconciler.start()
+  await clock.advance(60_000)
+  expect(results).toEqual([[30_000, false]])
+  isComplete = true
+  await clock.advance(1000)
+  expect(results).toEqual([
+    [30_000, false],
+    [60_500, true],
+  ])
+  await reconciler.stop(0)
+})

@@ -39,6 +39,11 @@ const LIST_FROM = 3
 const FAILED = { base: 500, max: 60_000 }
 /** How often a process that does not lead asks whether the first look (sweep.ts) is complete, milliseconds. */
 const FIRST_LOOK = 500
+/**
+ * A process that does not lead counts as started by then, milliseconds: while the service is unreachable, the leader cannot
+ * complete the first look, and Kubernetes must not restart the others.
+ */
+const STARTED = 30_000
 
 export interface Reconciler
   extends Required<Pick<Subscriber, 'hintsAdded'>>, Pick<ShardTopics, 'gained' | 'woken'> {
@@ -80,11 +85,17 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   /** The first look is complete, which never changes again. */
   let looked = false
+  /** Steady milliseconds; null: it is reported that the start need not wait for the first look. */
+  let startedAt: number | null = null
   const hasLooked = async (): Promise<boolean> => {
     if (looked) return true
     looked = await sweep.looked()
     // The leader completed the first look: this process reports it, too.
     if (looked && !store.shards.leads) bus.report((to) => to.looked?.(true))
+    if (!looked && !store.shards.leads && startedAt !== null && clock.steady() - startedAt >= STARTED) {
+      startedAt = null
+      bus.report((to) => to.looked?.(false))
+    }
     return looked
   }
 
@@ -230,6 +241,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       service.onAuthorization((authorized) => {
         if (authorized) pollLoop.wake()
       })
+      startedAt = clock.steady()
       pollLoop.start()
     },
     async stop(grace) {
