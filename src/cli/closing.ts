@@ -39,8 +39,12 @@ export function closeOnSignal(terminal: Terminal, close: (signalled: boolean) =>
 
 /**
  * Disposes of `stack` on a signal or an uncaught error, as `closeOnSignal` does. When the command disposes of `stack`
- * itself, the listeners are removed.
+ * itself, the listeners are removed. `interrupted`: the exit code after a signal; a command that was to reach an end did not.
  */
-export function closeAtEnd(stack: AsyncDisposableStack, terminal: Terminal): void {
-  stack.defer(closeOnSignal(terminal, () => stack.disposeAsync()))
+export function closeAtEnd(stack: AsyncDisposableStack, terminal: Terminal, interrupted: 0 | 1 = 0): void {
+  const close = async (signalled: boolean): Promise<void> => {
+    await stack.disposeAsync()
+    if (signalled) process.exit(interrupted)
+  }
+  stack.defer(closeOnSignal(terminal, close))
 }

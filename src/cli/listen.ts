@@ -6,6 +6,7 @@ import type { ConfigInput } from '../sidecar/config/schema.ts'
 import { OperatorError } from '../std/errors.ts'
 import { checkService } from './check/service.ts'
 import type { Finding } from './check/finding.ts'
+import { closeAtEnd } from './closing.ts'
 import type { Context } from './context.ts'
 import { adviceOnTls, type Advice } from './dev/advice.ts'
 import { chooseAdmin, consoleOf, temporaryFolder } from './dev/config.ts'
@@ -26,6 +27,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   const { terminal } = context
   const env = withoutGiven(options, context.env)
   await using stack = new AsyncDisposableStack()
+  closeAtEnd(stack, terminal)
   const app = await ownApp(options, env)
   const given = {
     service: serviceOf(options, env),
@@ -44,7 +46,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     ...configOf(app),
   })
   const observers = [...appObservers(show), connection(show)]
-  const sidecar = await startSidecar({ terminal, env }, stack, configure, observers)
+  const sidecar = await startSidecar(env, stack, configure, observers)
   const hints = [`The store is in ${folder} and is removed at the end. Ctrl-C ends this command.`]
   show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar), hints })
   for (const doubt of doubts) show.note(doubt)

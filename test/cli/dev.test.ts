@@ -7,7 +7,6 @@ import { compare, isComplete } from '../../src/cli/dev/compare.ts'
 import { Signer } from '../../src/std/signature.ts'
 import { consoleOf } from '../../src/cli/dev/config.ts'
 import { startService, startSidecar, TOKEN } from '../../src/cli/dev/parts.ts'
-import { processTerminal } from '../../src/cli/terminal.ts'
 import { folderWith } from '../config/folder.ts'
 import { freePort, listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
@@ -95,6 +94,15 @@ describe('the demonstration', () => {
     expect(code).toBe(0)
   })
 
+  test('with --once exits with 1 when it is interrupted', async () => {
+    const one = await dev('--once')
+    await expect.poll(() => one.out).toContain('sidecar')
+    one.process.kill('SIGTERM')
+    const { code, out } = await one.ended
+    expect(out).not.toContain('everything is idle')
+    expect(code).toBe(1)
+  })
+
   test('plays the steps of a given scenario file', async () => {
     const folder = await folderWith({
       'mine.yaml': 'name: mine\nsessions:\n  - title: Mine alone\n    messages: ["say Hello"]\n',
@@ -171,8 +179,7 @@ test('a start that loses its port to another program takes the next one', async 
       admin: { listen: `127.0.0.1:${ports.shift()}` },
       log: { level: 'error' as const },
     })
-  const terminal = processTerminal(process)
-  const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [])
+  const sidecar = await startSidecar({}, stack, configure, [])
   const health = await request(`${consoleOf(sidecar).url}/livez`)
   expect([await health.body.text(), ports]).toEqual(['ok\n', []])
 })

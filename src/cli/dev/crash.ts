@@ -35,7 +35,7 @@ const ALL = 1000
  */
 export async function crash({ terminal }: Context, options: { json?: boolean }): Promise<number> {
   await using stack = new AsyncDisposableStack()
-  closeAtEnd(stack, terminal)
+  closeAtEnd(stack, terminal, 1)
   const show = showSteps(terminal, options.json === true)
 
   const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-crash-'))

@@ -2,6 +2,7 @@ import { watch } from 'node:fs'
 import path from 'node:path'
 import { playTour, type Emulator, type Scenario } from '../../emulator/index.ts'
 import { OperatorError } from '../../std/errors.ts'
+import { closeAtEnd } from '../closing.ts'
 import type { Context, Run } from '../context.ts'
 import { reportFailure } from '../failure.ts'
 import { readScenario } from '../scenario.ts'
@@ -40,6 +41,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   if (once && play.sessions?.length === 0)
     throw new OperatorError(`${file} has no sessions: there is nothing to run`, 1)
   await using stack = new AsyncDisposableStack()
+  closeAtEnd(stack, terminal, once ? 1 : 0)
   const start = Date.now()
   const app = await ownApp(to, env)
   const emulator = await startService(stack, scenario, SERVICE_PORT)
@@ -50,7 +52,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
     ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env, folder)),
     ...configOf(app),
   })
-  const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [
+  const sidecar = await startSidecar({}, stack, configure, [
     ...appObservers(show),
     ...(once ? [accepted.observer] : []),
   ])

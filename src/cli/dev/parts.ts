@@ -3,8 +3,7 @@ import type { Observer } from '../../core/observer.ts'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import { createSidecar, type Sidecar } from '../../sidecar/sidecar.ts'
 import { codeOf } from '../../std/errors.ts'
-import { closeAtEnd } from '../closing.ts'
-import type { Context } from '../context.ts'
+import type { Environment } from '../../sidecar/config/expand.ts'
 
 /** The token of every emulator that a command starts. */
 export const TOKEN = 'svc_pat_dev'
@@ -34,18 +33,17 @@ export async function startService(
 const RACES = 5
 
 /**
- * A sidecar that reports to `observers`. `stack` stops it, also on Ctrl-C. Two `dev` that start together both find the
+ * A sidecar that reports to `observers`. `stack` stops it. Two `dev` that start together both find the
  * usual port free. The one that loses it asks `configure` again, which then chooses another port.
  */
 export async function startSidecar(
-  { terminal, env }: Context,
+  env: Environment,
   stack: AsyncDisposableStack,
   configure: () => Promise<ConfigInput>,
   observers: readonly Partial<Observer>[],
 ): Promise<Sidecar> {
   let current: Sidecar | undefined
   stack.defer(() => current?.stop())
-  closeAtEnd(stack, terminal)
   let tried: string | undefined
   for (let races = 0; ; races++) {
     const config = await configure()

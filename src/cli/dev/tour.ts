@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { playTour } from '../../emulator/index.ts'
 import { OperatorError } from '../../std/errors.ts'
+import { closeAtEnd } from '../closing.ts'
 import type { Context } from '../context.ts'
 import { Accepted } from './accepted.ts'
 import { configOfExample, startExampleApp } from './app.ts'
@@ -27,6 +28,7 @@ export async function tour(context: Context, options: TourOptions): Promise<numb
   if (once && (scenario.sessions ?? []).length === 0)
     throw new OperatorError(`${file} has no sessions: there is nothing to run`, 1)
   await using stack = new AsyncDisposableStack()
+  closeAtEnd(stack, terminal, once ? 1 : 0)
   const start = Date.now()
 
   const app = await startExampleApp()
@@ -40,7 +42,7 @@ export async function tour(context: Context, options: TourOptions): Promise<numb
     ...(await devConfig({ baseUrl, token: TOKEN }, env, folder)),
     ...configOfExample(app),
   })
-  const sidecar = await startSidecar({ terminal, env: {} }, stack, configure, [
+  const sidecar = await startSidecar({}, stack, configure, [
     observer((record) => show.record(record), titlesOf(emulator)),
     tally.observer,
   ])
