@@ -10,6 +10,8 @@ import type { NoRoute, Route } from './discovery/route.ts'
 const AGAIN_AFTER = 60_000
 /** No document was read yet: milliseconds between two attempts. */
 const RETRY_AFTER = 5000
+/** A document that cannot be read for so long counts as missing, milliseconds. */
+const MISSING_AFTER = 60_000
 const DOCUMENT = '/v1/openapi.json'
 
 /** Keeps the result of discovery, and repeats discovery when the result seems out of date. */
@@ -23,6 +25,8 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
   #found: Found
   #looking: Promise<Found> | null = null
   #lookedAt = -Infinity
+  /** No document was read yet, since the service or the network failed. `since`: steady milliseconds. */
+  #passing: { error: ServiceError; since: number } | null = null
 
   /** @throws {OperatorError} on overrides that cannot be used. */
   constructor(options: {
@@ -60,11 +64,17 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return !this.#found.documented && this.#due(RETRY_AFTER)
   }
 
-  /** The route of an operation. While no document was read and the route needs one, this tries to read it. */
+  /**
+   * The route of an operation. While no document was read and the route needs one, this tries to read it.
+   * @throws {ServiceError} while the service is being replaced, and so cannot describe itself: the route may exist.
+   */
   async route(operation: Name): Promise<Route | NoRoute> {
-    const route = this.#found.routes[operation]
-    if (route.found || !this.lacking) return route
-    return (await this.discover()).routes[operation]
+    let route = this.#found.routes[operation]
+    if (!route.found && this.lacking) route = (await this.discover()).routes[operation]
+    const passing = this.#passing
+    if (!route.found && passing !== null && this.#clock.steady() - passing.since < MISSING_AFTER)
+      throw passing.error
+    return route
   }
 
   /** Calls an operation. If its route does not exist, finds the new route and calls it once more. */
@@ -104,11 +114,15 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     try {
       const reply = await this.#read()
       const found = this.#discover(readJson(reply))
+      this.#passing = null
       if (found.documented) this.#found = found
       else this.#failed('it describes no operation')
     } catch (error) {
       // Without the document, the caller would take a route as unknown that the document has.
       if (error instanceof ServiceError && error.code === 'stopped') throw stopped()
+      const isPassing = !this.#found.documented && error instanceof ServiceError && error.transient
+      const since = this.#passing?.since ?? this.#clock.steady()
+      this.#passing = isPassing ? { error, since } : null
       this.#failed(messageOf(error))
     }
     this.#lookedAt = this.#clock.steady()

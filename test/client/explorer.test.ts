@@ -121,12 +121,32 @@ describe('a route', () => {
     await explorer.discover()
     clock.advance(4999)
     expect(explorer.lacking).toBe(false)
-    expect(await explorer.route('answer')).toMatchObject({ found: false })
+    await expect(explorer.route('answer')).rejects.toMatchObject({ status: 503 })
     expect(calls).toHaveLength(1)
     clock.advance(1)
     expect(explorer.lacking).toBe(true)
-    await explorer.route('answer')
+    await expect(explorer.route('answer')).rejects.toMatchObject({ status: 503 })
     expect(calls).toHaveLength(2)
+  })
+
+  it('is not taken for missing while the service is replaced, but after a minute', async () => {
+    const { explorer, clock } = exploring(() => {
+      throw refused(502)
+    })
+    await explorer.discover()
+    for (const after of [0, 5000, 50_000]) {
+      clock.advance(after)
+      await expect(explorer.route('listArtifacts')).rejects.toMatchObject({ status: 502 })
+    }
+    clock.advance(5000)
+    expect(await explorer.route('listArtifacts')).toMatchObject({ found: false })
+  })
+
+  it('is missing at once where the service says so', async () => {
+    const { explorer } = exploring(() => {
+      throw refused(404)
+    })
+    expect(await explorer.route('listArtifacts')).toMatchObject({ found: false })
   })
 
   it('that is asked for while the document is read waits for it', async () => {
