@@ -18,8 +18,8 @@ export const CLIENT: readonly Mutant[] = [
   mutant(
     'an unavailable directory is a 401',
     'client/transport/requester.ts',
-    "if (status === 401 && code !== 'directory_unavailable' && token !== null)",
-    "if ((status === 401 || code === 'directory_unavailable') && token !== null)",
+    "code !== 'directory_unavailable' && operation !== 'discover'\n    if (status === 401 &&",
+    "operation !== 'discover'\n    if ((status === 401 || code === 'directory_unavailable') &&",
   ),
   mutant(
     'a directory that is unavailable holds one operation alone',

@@ -61,7 +61,12 @@ export const UPKEEP: readonly Mutant[] = [
     'mayPrune() ?',
     'mayPrune !== undefined ?',
   ),
-  mutant('pruning goes on after the stop', 'sidecar/maintain.ts', '      timer?.cancel()\n', ''),
+  mutant(
+    'pruning goes on after the stop',
+    'sidecar/maintain.ts',
+    '      running = false\n      timer?.cancel()\n',
+    '      running = false\n',
+  ),
   mutant(
     'a replay counts what is pending as one more',
     'sidecar/store/sqlite/redelivery.ts',
