@@ -47,7 +47,7 @@ it('counts that are asked for at once are one; a failure that took long is kept,
   const clock = new VirtualClock()
   let made = 0
   let answer: () => Promise<number> = () => Promise.resolve(made)
-  const counts = keepCounts(clock, () => (made++, answer()), 10_000)
+  const counts = keepCounts(clock, () => (made++, answer()), { short: 20, longest: 10_000 })
   expect(await Promise.all([counts(), counts()])).toEqual([1, 1])
   expect(await counts()).toBe(2)
   const broken = Promise.withResolvers<number>()

@@ -376,8 +376,8 @@ const OLDEST = `(
     THEN (SELECT min(d.fact_pos + 0) FROM sidecar.delivery_rows d WHERE d.handler = h.number AND d.status = 0) END)
   FROM (SELECT l AS lane, l.id, l.fresh, coalesce((SELECT f.id FROM sidecar.facts f WHERE f.pos = l.fresh) = l.key, false) AS own
     FROM sidecar.lanes l WHERE l.handler = h.number AND l.pending > 0 ORDER BY l.fresh LIMIT ${LANES_SEARCHED}) searched)`
-/** The longest that a count is used, milliseconds. */
-const COUNTS_KEPT = 10_000
+/** How long counts are used, milliseconds. A short one may have waited for a new connection. */
+const COUNTS_KEPT = { short: 250, longest: 10_000 }
 
 /** Counts the contents of the store for metrics and status. */
 async function count(queries: Queries): Promise<StoreCounts> {

@@ -4,6 +4,8 @@ import type { Clock } from '../../../std/ports.ts'
 import { keepCounts } from '../keeping.ts'
 import type { Sqlite } from './open.ts'
 
+/** A count that took less than this is used once, milliseconds. No delivery goes on while the counts are made. */
+const SHORT = 20
 /** Later than any stored time, milliseconds. */
 const NEVER = Number.MAX_SAFE_INTEGER
 
@@ -75,5 +77,5 @@ export function createCounts(db: Sqlite, clock: Clock): () => Promise<StoreCount
       (statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0),
   })
 
-  return keepCounts(clock, count)
+  return keepCounts(clock, count, { short: SHORT })
 }
