@@ -181,7 +181,7 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     await rig.start()
     const pending = await rig.list('/api/deliveries?status=pending&handler=old')
     expect(pending).not.toHaveLength(0)
-    expect(warnings(rig)).toEqual([{ handler: 'old', pending: pending.length }])
+    await expect.poll(() => warnings(rig)).toEqual([{ handler: 'old', pending: pending.length }])
 
     await rig.stop()
     rig.app.handle = () => ({})
