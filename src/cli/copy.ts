@@ -135,9 +135,8 @@ async function readPassword(file: string): Promise<string> {
   const text = await readSmallFile(file, 4096).catch((error: unknown) => {
     throw new OperatorError(`--password-file: ${messageOf(error)}`, 2)
   })
-  const [password = '', ...rest] = text
-    .split(/\r?\n/)
-    .flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
+  const lines = text.split(/\r?\n/).map((line) => line.trim())
+  const [password = '', ...rest] = lines.filter((line) => line !== '')
   if (password !== '' && rest.length === 0) return password
   throw new OperatorError(`--password-file: ${file} does not contain exactly one password`, 2)
 }

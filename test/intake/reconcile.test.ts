@@ -11,6 +11,11 @@ import { openStore } from '../store/database.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog, longestWaits } from '../support/ports.ts'
 
+const AUTHORIZED: Pick<Service, 'authorized' | 'onAuthorization'> = {
+  authorized: () => true,
+  onAuthorization: () => undefined,
+}
+
 // Both sessions were read as fast as the service answered, and two lines of the log said so each time.
 it('sessions whose facts cannot be stored are read rarely, one at a time', async () => {
   const clock = new VirtualClock()
@@ -34,9 +39,8 @@ it('sessions whose facts cannot be stored are read rarely, one at a time', async
       return false
     },
   }
-  const service: Pick<Service, 'authorized' | 'onAuthorization' | 'listSessions'> = {
-    authorized: () => true,
-    onAuthorization: () => undefined,
+  const service: Pick<Service, keyof typeof AUTHORIZED | 'listSessions'> = {
+    ...AUTHORIZED,
     listSessions: () => Promise.reject(new Error('no list')),
   }
   const sweep: Pick<Sweep, 'looked'> = { looked: async () => true }
@@ -76,16 +80,12 @@ it('a first read that never reaches the end of the list is retried with backoff'
   const results: boolean[] = []
   const bus = new Bus()
   bus.subscribe({ looked: (done) => results.push(done) })
-  const service: Pick<Service, 'authorized' | 'onAuthorization'> = {
-    authorized: () => true,
-    onAuthorization: () => undefined,
-  }
   const sweep: Pick<Sweep, 'looked' | 'firstLook'> = {
     looked: async () => false,
     firstLook: async () => void looks.push(clock.steady()),
   }
   const reconciler = createReconciler({
-    service: service as Service,
+    service: AUTHORIZED as Service,
     store: { shards: allShards() } as Store,
     reader: {} as SessionReader,
     sweep: sweep as Sweep,
@@ -110,15 +110,11 @@ it('a process that does not lead counts as started although the leader cannot re
   const bus = new Bus()
   const began = clock.steady()
   bus.subscribe({ looked: (done) => results.push([clock.steady() - began, done]) })
-  const service: Pick<Service, 'authorized' | 'onAuthorization'> = {
-    authorized: () => true,
-    onAuthorization: () => undefined,
-  }
   let isComplete = false
   const sweep: Pick<Sweep, 'looked'> = { looked: async () => isComplete }
   const { store } = await openStore({ clock })
   const reconciler = createReconciler({
-    service: service as Service,
+    service: AUTHORIZED as Service,
     store: { ...store, shards: { ...allShards(), leads: false } },
     reader: {} as SessionReader,
     sweep: sweep as Sweep,

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, vi } from 'vitest'
-import { newCall } from '../../src/core/call.ts'
 import { transition } from '../../src/core/call-machine.ts'
 import { transcriptType } from '../../src/core/fact.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
+import { lookupCall } from './call.ts'
 import { everything, folder, openStore } from './database.ts'
 import { it } from './engines.ts'
 
@@ -14,16 +14,7 @@ const all = { limit: 1000, order: 'asc' } as const
 
 /** A call as it is stored while its tool runs. */
 const runningCall = (callId: string) => {
-  const call = newCall({
-    callId,
-    sessionId: 'ses_1',
-    turnId: null,
-    name: 'lookup',
-    action: {},
-    createdAt: null,
-    expiresAt: null,
-    receivedAt: 1,
-  })
+  const call = lookupCall(callId)
   return transition(call, { type: 'run_begun', at: 1 }) ?? call
 }
 

@@ -1,10 +1,11 @@
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
-import { newCall, type CallRoom } from '../../src/core/call.ts'
+import type { CallRoom } from '../../src/core/call.ts'
 import type { CallStep } from '../../src/core/call-machine.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { HintClaim, Reading } from '../../src/core/store.ts'
 import { frameFact } from '../support/fact.ts'
+import { lookupCall } from './call.ts'
 import { folder, openStore } from './database.ts'
 import { it } from './engines.ts'
 import { ack, acknowledge, laneOf, read } from './lane.ts'
@@ -25,16 +26,7 @@ const gone = (sessionId: string, claim: HintClaim): Reading =>
   })
 
 const ROOM: CallRoom = { others: 9, of: () => 9 }
-const CALL = newCall({
-  callId: 'call_1',
-  sessionId: 'ses_1',
-  turnId: null,
-  name: 'lookup',
-  action: {},
-  createdAt: null,
-  expiresAt: null,
-  receivedAt: 1,
-})
+const CALL = lookupCall()
 
 /** What a former owner had claimed, and the store of the owner after it. */
 async function takenOver() {

@@ -64,6 +64,11 @@ function commitOn(store: Store) {
   }
 }
 
+/** The beginning of a statement that changes a setting of the database for later connections. */
+function alterDatabase(url: string): string {
+  return `ALTER DATABASE "${new URL(url).pathname.slice(1)}"`
+}
+
 async function codeOfCommit(store: Store, seq: number): Promise<string> {
   try {
     await store.log.commit({ facts: [frameFact(seq)], cursor: String(seq) })
@@ -112,7 +117,7 @@ describe('a commit whose answer is lost', () => {
     const wire = await Wire.to(url)
     const { store } = await openAt(wire.url)
     const admin = await adminOf(url)
-    const database = `ALTER DATABASE "${new URL(url).pathname.slice(1)}"`
+    const database = alterDatabase(url)
     // What connects from here on.
     await admin.query(`${database} SET default_transaction_read_only = on`)
     let asked = false
@@ -266,9 +271,7 @@ it('a database that an administrator has set to read-only stays so', async () =>
   const url = await createDatabase()
   const admin = await adminOf(url)
   await admin.query('CREATE TABLE written (one int)')
-  await admin.query(
-    `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET default_transaction_read_only = on`,
-  )
+  await admin.query(`${alterDatabase(url)} SET default_transaction_read_only = on`)
   const database = await openDatabase({ url }, () => undefined)
   onTestFinished(() => database.close())
   const transaction = await database.begin()
@@ -282,7 +285,7 @@ it('a connection made while the database was read-only is not used again', async
   const wire = await Wire.to(url)
   const { store } = await openAt(wire.url)
   const admin = await adminOf(url)
-  const database = `ALTER DATABASE "${new URL(url).pathname.slice(1)}"`
+  const database = alterDatabase(url)
   await admin.query(`${database} SET default_transaction_read_only = on`)
   wire.cutAll()
   await expect.poll(() => codeOfCommit(store, 1)).toBe('unreachable: 25006')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { newCall, type CallRoom } from '../../src/core/call.ts'
+import type { CallRoom } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import { StoreError } from '../../src/core/store-error.ts'
@@ -17,6 +17,7 @@ import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { FULL } from '../support/full.ts'
 import { inspectDatabase } from '../../src/sidecar/store/postgres/inspect.ts'
+import { lookupCall } from './call.ts'
 import { everything } from './database.ts'
 import { adminOf, openProcess } from './process.ts'
 import type { Appearance } from '../../src/sidecar/store/postgres/store.ts'
@@ -503,16 +504,7 @@ describe('two processes', () => {
     const session = sessionOf(second)
     await pause(1100)
     second.wakes.length = 0
-    const call = newCall({
-      callId: 'call_1',
-      sessionId: session,
-      turnId: null,
-      name: 'lookup',
-      action: {},
-      createdAt: null,
-      expiresAt: null,
-      receivedAt: 1,
-    })
+    const call = lookupCall('call_1', session)
     const committed = await first.store.log.commit({
       facts: [frameFact(1, session)],
       hints: [hint(session, { subject: 'turn.final/1' })],
@@ -868,22 +860,11 @@ it('a migration that waits for a backup does not hold up the older replicas', as
 })
 
 describe('a claim that fails', () => {
-  const CALL = newCall({
-    callId: 'call_1',
-    sessionId: 'ses_1',
-    turnId: null,
-    name: 'lookup',
-    action: {},
-    createdAt: null,
-    expiresAt: null,
-    receivedAt: 1,
-  })
-
   it('leaves nothing claimed when the database breaks between its statements', async () => {
     const wire = await Wire.to(await createDatabase())
     const { store } = await replica(wire.url)
     await until('the shards', () => store.shards.owns('ses_1'))
-    await store.log.commit({ newCalls: [CALL] })
+    await store.log.commit({ newCalls: [lookupCall()] })
     // It was stopped before its answer was posted.
     await (await adminOf(wire.url)).query("UPDATE sidecar.calls SET state = 'finished', due_at = 0")
     wire.onRequest = (bytes) => (bytes.includes('RECURSIVE') ? 'cut' : 'pass')
