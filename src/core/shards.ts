@@ -22,6 +22,8 @@ export interface Shards {
   leave(): Promise<void>
   /** All processes, for people; empty with SQLite. */
   replicas(): Promise<ReplicaRecord[]>
+  /** `report`: the text that each heartbeat of this process reports to the others (`ReplicaRecord.report`). */
+  describe(report: () => string): void
   /** The state of the leader's stream, which the next heartbeat reports to the others. */
   report(state: StreamState): void
   /** As the last heartbeat of the leader reported it. */
@@ -74,6 +76,8 @@ export interface ReplicaRecord {
   epoch: number | null
   /** Equal for equal configurations; null: an older version, which records none. */
   configuration: string | null
+  /** What its last heartbeat reported about it; null: nothing yet, or an older version, which reports nothing. */
+  report: string | null
   /** Milliseconds since its last heartbeat. */
   seenAgo: number
   /** By the wall clock of its machine. */
@@ -106,6 +110,7 @@ export function allShards(): Shards {
     },
     leave: async () => undefined,
     replicas: async () => [],
+    describe: () => undefined,
     report: (state) => void ({ streamConnected } = state),
     get streamConnected() {
       return streamConnected

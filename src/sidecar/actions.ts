@@ -11,7 +11,7 @@ export function adminActions(
   store: Store,
   engine: Engine,
   specs: Pick<Specs, 'handlers' | 'tools'>,
-  ports: { clock: Clock; random: Random },
+  ports: { clock: Clock; random: Random; handlers: AdminActions['handlers'] },
 ): AdminActions {
   const known = (name: string): void => {
     if (engine.dispatcher.worker(name) === undefined) {
@@ -75,6 +75,7 @@ export function adminActions(
         throw new ActionRefused('conflict', `call ${callId} does not wait for an answer`)
     },
     tools: () => declaration(specs.tools),
-    handlers: () => engine.dispatcher.statuses(),
+    handlerNames: () => specs.handlers.map(({ name }) => name),
+    handlers: ports.handlers,
   }
 }

@@ -7,7 +7,7 @@ import type { Config } from './config/config.ts'
 import { watchSecrets, type SecretChange } from './config/watch.ts'
 import { OperatorError } from '../std/errors.ts'
 import { Bus } from '../core/bus.ts'
-import type { Channel } from '../core/fact.ts'
+import { CHANNELS, type Channel } from '../core/fact.ts'
 import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
 import type { Log } from '../std/ports.ts'
 import type { Health } from '../core/resource.ts'
@@ -29,6 +29,7 @@ import { warnOfBacklogs, warnOfService } from './past.ts'
 import type { Secrets } from '../std/signature.ts'
 import { declaration, replaceSecrets, type Specs } from './specs.ts'
 import { createThroughput, createWrites, disabled, reportStatus } from './status.ts'
+import { handlersOf, joinReports, type ChannelReport } from './peers.ts'
 import { openStore } from './store.ts'
 import { VERSION } from './version.ts'
 
@@ -80,14 +81,15 @@ export async function startAll(
     tokenAccepted: () => (service.authorized() ? (health === null ? null : true) : false),
     clockOffset: () => service.clockOffset(),
   })
-  const lags = new Map<Channel, number>()
+  const lags = new Map<Channel, { seconds: number; at: number }>()
   let webhook: ChannelStatus = config.webhooks.enabled
     ? { ...disabled(startedAt), state: 'live' }
     : disabled(startedAt)
   const own: Partial<Observer> = {
     fact(fact, lag) {
       if (lag === null) return
-      for (const channel of Object.keys(fact.seen) as Channel[]) lags.set(channel, lag)
+      for (const channel of CHANNELS)
+        if (fact.seen[channel] !== undefined) lags.set(channel, { seconds: lag, at: fact.at })
     },
     subscription(active, problem) {
       const state = active ? 'live' : 'waiting'
@@ -170,25 +172,40 @@ export async function startAll(
 
   void lost.promise.then(() => engine.webhooks.lose())
 
+  const reported = (channel: Channel, status: ChannelStatus | undefined): ChannelReport => ({
+    ...(status ?? disabled(startedAt)),
+    lag: lags.get(channel) ?? null,
+  })
+  const peers = joinReports(opening.shards, () => ({
+    channels: {
+      stream: reported('stream', engine.stream?.status()),
+      webhook: reported('webhook', webhook),
+      poll: reported('poll', engine.poll?.status()),
+    },
+    handlers: engine.dispatcher.statuses(),
+    minutes: throughput.report(),
+  }))
+
   const admin = createAdmin({
     listen: config.admin.listen,
     token: () => adminToken,
     store: opening.read,
     summary: (sessionId) => opening.resources.summary(sessionId),
-    actions: adminActions(opening, engine, specs, { clock, random }),
+    actions: adminActions(opening, engine, specs, {
+      clock,
+      random,
+      handlers: async () => handlersOf(await peers()),
+    }),
     relay,
     status: () =>
       reportStatus({
         version: VERSION,
         startedAt,
         service,
-        engine,
         store: opening.read,
-        webhook,
-        lag: (channel) => lags.get(channel) ?? null,
+        peers,
         health,
         configured: config.service,
-        throughput,
         writes,
         tools: specs.tools,
       }),

@@ -2,6 +2,7 @@ import { adviceOn } from './admin/advice.ts'
 import type { Readiness } from './admin/probes.ts'
 import type { StatusReport } from './admin/routes/status.ts'
 import type { Config } from './config/config.ts'
+import type { Channel } from '../core/fact.ts'
 import type { ChannelStatus, Observer } from '../core/observer.ts'
 import type { Health } from '../core/resource.ts'
 import type { StoreError } from '../core/store-error.ts'
@@ -11,69 +12,64 @@ import type { ServiceClient } from '../client/service.ts'
 import type { Discovery } from '../client/discovery/discovery.ts'
 import { resultsOf } from '../client/discovery/results.ts'
 import type { NoRoute } from '../client/discovery/route.ts'
-import type { Engine } from './engine.ts'
+import { channelOf, emptyMinute, minutesOf, type Minute, type Peers } from './peers.ts'
 import { refusalOf } from './store.ts'
 
 /** The most functions without a tool that are listed: the agents choose the names, so there may be many. */
 const FUNCTIONS = 20
-const NOT_LIVE = 'the leader is not connected'
 
 /** The answer of `/api/status`: channels, queues, replicas, store, slots and token. */
 export async function reportStatus(parts: {
   version: string
   startedAt: number
   service: ServiceClient
-  engine: Engine
   store: StoreReader
-  webhook: ChannelStatus
-  lag: (channel: 'stream' | 'webhook' | 'poll') => number | null
+  peers: () => Promise<Peers>
   health: Health | null
   configured: Pick<Config['service'], 'baseUrl' | 'consoleUrl' | 'sessionSlots' | 'tokenExpiresAt'>
-  throughput: Throughput
   writes: Writes
   /** The configured tools. */
   tools: readonly { name: string }[]
 }): Promise<StatusReport> {
-  const { service, engine, configured } = parts
+  const { service, configured } = parts
   const counts = await parts.store.counts()
   const tools = new Set(parts.tools.map(({ name }) => name))
   const functions = await parts.store.functionsBeside([...tools], FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
-  const { shards } = engine
-  /** On a process that does not lead, the leader runs the channel: its state there. */
-  const followed = (source: { status(): ChannelStatus } | null, live: boolean): ChannelStatus => {
-    if (source === null) return disabled(parts.startedAt)
-    if (shards.leads) return source.status()
-    return {
-      ...disabled(parts.startedAt),
-      state: live ? 'live' : 'waiting',
-      lastError: live ? null : NOT_LIVE,
-    }
-  }
+  const peers = await parts.peers()
   const discovery = service.discovery()
   const { routes } = discovery
-  const channel = (name: 'stream' | 'webhook' | 'poll', status: ChannelStatus) => ({
-    state: status.state,
-    since: status.since,
-    last_error: status.lastError,
-    last_event_at: status.lastEventAt,
-    lag_seconds: parts.lag(name),
-    last_seq: status.lastSeq,
-  })
+  const channel = (name: Channel): StatusReport['channels'][Channel] => {
+    const { state, since, lastError, lastEventAt, lag, lastSeq } = channelOf(name, peers)
+    return {
+      state,
+      since,
+      last_error: lastError,
+      last_event_at: lastEventAt,
+      lag_seconds: lag?.seconds ?? null,
+      last_seq: lastSeq,
+    }
+  }
   return {
     version: parts.version,
     started_at: parts.startedAt,
-    leader: shards.leads,
-    replicas: (await shards.replicas()).map(({ seenAgo, startedAt, leads, ...replica }) => ({
-      ...replica,
-      leader: leads,
-      seen_seconds_ago: seenAgo / 1000,
-      started_at: startedAt,
+    leader: peers.leads,
+    replicas: peers.replicas.map((replica) => ({
+      id: replica.id,
+      name: replica.name,
+      version: replica.version,
+      self: replica.self,
+      leader: replica.leads,
+      shards: replica.shards,
+      epoch: replica.epoch,
+      configuration: replica.configuration,
+      seen_seconds_ago: replica.seenAgo / 1000,
+      started_at: replica.startedAt,
     })),
     channels: {
-      stream: channel('stream', followed(engine.stream, shards.streamConnected)),
-      webhook: channel('webhook', parts.webhook),
-      poll: channel('poll', followed(engine.poll, true)),
+      stream: channel('stream'),
+      webhook: channel('webhook'),
+      poll: channel('poll'),
     },
     routes: Object.entries(routes).map(([operation, route]) =>
       route.found
@@ -99,7 +95,7 @@ export async function reportStatus(parts: {
       oldest_at: oldest,
       advice: adviceOn(name),
     })),
-    throughput: parts.throughput.report(),
+    throughput: minutesOf(peers),
     service: {
       base_url: configured.baseUrl,
       console_url: configured.consoleUrl,
@@ -172,8 +168,6 @@ export function createWrites(clock: Pick<Clock, 'now'>): Writes {
 const MINUTE = 60_000
 const MINUTES = 60
 
-type Minute = StatusReport['throughput'][number]
-
 /** Facts and deliveries in each minute of the last hour. */
 export interface Throughput {
   observer: Partial<Observer>
@@ -209,8 +203,4 @@ export function createThroughput(clock: Pick<Clock, 'now'>): Throughput {
       return minutes.map((minute) => ({ ...minute }))
     },
   }
-}
-
-function emptyMinute(at: number): Minute {
-  return { at, facts: 0, delivered: 0, failed: 0, calls: 0 }
 }

@@ -112,7 +112,8 @@ it('answers with the reason of a refused action, and without the message of any 
       answerCall: async () => Promise.reject(new ActionRefused('conflict', 'the call waits for no answer')),
       tools: () => [],
       testHandler: () => Promise.reject(new Error('nothing is tried here')),
-      handlers: () => [],
+      handlerNames: () => [],
+      handlers: async () => [],
     },
   })
   try {

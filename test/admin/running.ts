@@ -120,7 +120,8 @@ export async function startAdmin(
       { type: 'function', name: 'lookup_order', description: 'Finds', parameters: { type: 'object' } },
       { type: 'function', name: 'refund', description: 'Pays back', parameters: { type: 'object' } },
     ],
-    handlers: () => [
+    handlerNames: () => ['app', 'audit'],
+    handlers: async () => [
       { name: 'app', state: 'up', since: 1, lastError: null },
       { name: 'audit', state: 'paused', since: 5, lastError: 'answered 410' },
     ],

@@ -61,7 +61,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     expect(page.url()).toMatch(/#\/deliveries\?status=dead$/)
   })
 
-  it('reads again after a restart of the sidecar', async () => {
+  it('reads again after a restart of the sidecar, and asks for the token if that has changed', async () => {
     const listen = { host: '127.0.0.1', port: await freePort() }
     running = await startAdmin({ token: () => TOKEN, listen })
     await using visited = await visit(browser, `${running.base}/#/handlers`)
@@ -69,12 +69,18 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await page.getByLabel('Admin token').fill(TOKEN)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
-    await running.stop()
-    await page.getByText('The sidecar has not answered for').waitFor()
-    running = await startAdmin({ token: () => TOKEN, listen })
+    const restart = async (token: string): Promise<void> => {
+      await running?.stop()
+      await page.getByText('The sidecar has not answered for').waitFor()
+      running = await startAdmin({ token: () => token, listen })
+      await page.getByText('The sidecar has not answered for').waitFor({ state: 'hidden', timeout: 15_000 })
+    }
+    await restart(TOKEN)
+    expect(await page.getByRole('heading', { name: 'Handlers and tools' }).count()).toBe(1)
+    await restart(`${TOKEN} of tomorrow`)
     await page.getByLabel('Admin token').waitFor({ timeout: 15_000 })
     expect(await page.getByRole('heading', { name: 'Handlers and tools' }).count()).toBe(0)
-  }, 40_000)
+  }, 60_000)
 
   it('shows that the page is old when another version answers', async () => {
     const listen = { host: '127.0.0.1', port: await freePort() }

@@ -7,6 +7,7 @@ import { frameFact, turnFact } from '../support/fact.ts'
 import { seededRandom } from '../support/ports.ts'
 import type { Verdict } from '../../src/sidecar/deliver/targets/verdict.ts'
 import type { Store } from '../../src/core/store.ts'
+import { sampleFact } from '../../src/sidecar/deliver/sample.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 
 /** State facts carry their session, so that nothing waits for a reading of it. */
@@ -249,6 +250,24 @@ describe('delivering', () => {
     expect(new Set(seqs(world.sent.filter(({ sessionId }) => sessionId === 'ses_poison')))).toEqual(
       new Set([1]),
     )
+  })
+
+  it('answers the test of a handler that hangs before the person gives up, and says how long a callback may take', async () => {
+    const world = await deliveryWorld({
+      spec: { timeout: 60_000 },
+      reply: () => new Promise<never>(() => undefined),
+    })
+    const trial = world.worker.test(
+      sampleFact('turn.settled', {}, { clock: world.clock, random: seededRandom() }),
+    )
+    await world.clock.advance(25_000)
+    expect(await trial).toEqual({
+      outcome: 'retry',
+      status: null,
+      error: 'no answer within 25 s; a callback may take 60 s',
+      answer: null,
+      ms: 25_000,
+    })
   })
 
   it('pauses a handler that answers 410, keeps its backlog, and continues when it is resumed', async () => {

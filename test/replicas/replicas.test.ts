@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { request } from 'undici'
 import { isObject } from '../../src/std/json.ts'
 import { assertWhole } from '../support/oracle.ts'
+import { freePort } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 import { Deployment, type Replica } from './deployment.ts'
 import { FULL } from '../support/full.ts'
@@ -114,6 +116,71 @@ test('a replica with another configuration is reported by each replica', async (
   expect(reports.map(({ needs }) => needs)).toEqual([1, 1, 1])
   expect(reports.map(({ self }) => self === first?.self)).toEqual([true, true, false])
   expect(reports.map(({ metric }) => metric)).toEqual(reports.map(({ self }) => self))
+})
+
+describe('what only one replica knows', () => {
+  test('each replica gives the same answers: states of handlers, channels and throughput', async () => {
+    await using deployment = await Deployment.open(2)
+    const { rig } = deployment
+    const { handlers = [] } = rig.config
+    const nowhere = `http://127.0.0.1:${await freePort()}`
+    const lonely = await deployment.add({ handlers: handlers.map((one) => ({ ...one, url: nowhere })) })
+    await deployment.shared()
+    const sessions = await Promise.all(Array.from({ length: 12 }, () => rig.client.start('say Hello')))
+    for (const session of sessions) await rig.client.reached(session, 'idle')
+    await until('deliveries of two replicas', () => rig.app.delivered().length > 0)
+
+    /** What must be equal, of one replica. */
+    const answer = async ({ admin }: Replica) => {
+      const { data } = (await admin('GET', '/api/handlers')) as { data: { state: string; since: string }[] }
+      const { channels, throughput, ...status } = (await admin('GET', '/api/status')) as {
+        channels: Record<string, { last_event_at: string | null; lag_seconds: number | null }>
+        throughput: { facts: number; delivered: number; failed: number }[]
+        queues: object
+      }
+      const needs = (await admin('GET', '/api/attention')) as { data: { id: string }[] }
+      const sum = (field: 'facts' | 'delivered') =>
+        throughput.reduce((total, minute) => total + minute[field], 0)
+      return {
+        handlers: data.map(({ state, since }) => ({ state, since })),
+        channels,
+        queues: status.queues,
+        facts: sum('facts'),
+        delivered: sum('delivered'),
+        needs: needs.data.map(({ id }) => id),
+      }
+    }
+    const answers = await until(
+      'equal answers',
+      async () => {
+        const all = await Promise.all(deployment.replicas.map(answer))
+        return (
+          all.every((one) => isDeepStrictEqual(one, all[0])) && all[0]?.handlers[0]?.state === 'down' && all
+        )
+      },
+      20_000,
+    )
+    const [first] = answers
+    if (first === undefined) throw new Error('there are three')
+    const { facts, delivered, needs, channels } = first
+    expect(delivered).toBe(rig.app.delivered().length)
+    expect(facts).toBeGreaterThanOrEqual(delivered)
+    expect(needs).toContain('down app')
+    expect([channels['stream'], channels['poll'], channels['webhook']]).toMatchObject([
+      { state: 'live' },
+      { state: 'live' },
+      { state: 'live' },
+    ])
+    await deployment.remove(lonely, 'stop')
+    await until(
+      'handler up',
+      async () => {
+        const all = await Promise.all(deployment.replicas.map(answer))
+        return all.every(({ handlers: [one] }) => one?.state === 'up')
+      },
+      20_000,
+    )
+  })
 })
 
 describe('three replicas', () => {

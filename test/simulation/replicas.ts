@@ -252,6 +252,7 @@ export class SharedStore {
         name: `replica-${number}`,
         version: '0',
         self: id === self,
+        report: null,
         leads: id === leader,
         shards: epochs(id).length - Number(id === leader),
         epoch: epochs(id).toSorted((a, b) => b - a)[0] ?? null,
@@ -709,6 +710,7 @@ export class Face {
         join: () => membership.join(),
         leave: () => membership.leave(),
         replicas: () => reach(() => this.#shared.list(this.id)),
+        describe: (report) => membership.describe(report),
         report: ({ streamConnected }) => membership.connected(streamConnected),
         get streamConnected() {
           return membership.streamConnected

@@ -171,7 +171,8 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     await engine.subscription?.start()
     maintenance?.start()
   }
-  const admin = adminActions(store, engine, specs, { clock, random })
+  const handlers = async () => engine.dispatcher.statuses()
+  const admin = adminActions(store, engine, specs, { clock, random, handlers })
   const close = async (): Promise<void> => face?.leave()
   return { engine, store: inner, service, admin, stop: () => maintenance?.stop(), close, started: start() }
 }

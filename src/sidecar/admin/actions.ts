@@ -24,7 +24,10 @@ export interface AdminActions {
   answerCall(callId: string, answer: { output: string } | { error: true }): Promise<void>
   /** The `tools` array to declare on a session; each entry has a `name`. */
   tools(): readonly ToolEntry[]
-  handlers(): readonly HandlerStatus[]
+  /** The names of the configured handlers. */
+  handlerNames(): readonly string[]
+  /** Their states, for all replicas. */
+  handlers(): Promise<readonly HandlerStatus[]>
 }
 
 /** A test fact and its outcome at a handler. */

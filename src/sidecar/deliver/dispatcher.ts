@@ -92,6 +92,9 @@ function pauseOf(records: readonly HandlerRecord[], name: string): Pause | null 
   return pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
 }
 
+/** A person waits for the answer to a test fact so long, milliseconds: the console and the commands give up at 30 s. */
+const TRIED = 25_000
+
 /** Lanes in memory for each slot of the handler; other lanes stay in the store. */
 const LANES_PER_SLOT = 4
 const LANES_LEAST = 64
@@ -112,7 +115,10 @@ export interface Worker {
   look(): void
   /** `paused`: the pause that is stored now; only a change has an effect. */
   follow(paused: Pause | null): void
-  /** Sends a test fact once, in any state of the handler. Nothing is stored or counted. */
+  /**
+   * Sends a test fact once, in any state of the handler, and waits at most 25 s for the answer. Nothing is stored or
+   * counted.
+   */
   test(fact: StoredFact): Promise<Trial>
   pause(): void
   resume(): void
@@ -240,7 +246,11 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     async test(fact) {
       const started = clock.steady()
-      const verdict = await send(fact, { test: true })
+      const { promise: late, resolve: giveUp } = Promise.withResolvers<Verdict>()
+      const error = `no answer within ${TRIED / 1000} s; a callback may take ${spec.timeout / 1000} s`
+      const limit = clock.after(TRIED, () => giveUp({ kind: 'retry', error, floor: 0 }))
+      const verdict = await Promise.race([send(fact, { test: true }), late])
+      limit.cancel()
       const ms = clock.steady() - started
       log.info(
         { handler: spec.name, type: fact.type, outcome: verdict.kind, ms },

@@ -74,6 +74,8 @@ export interface Granted {
 export interface Presence extends StreamState {
   /** Whether it takes shards. */
   joined: boolean
+  /** What it reports about itself, for people; null: nothing yet. */
+  report: string | null
 }
 
 /** The rows of processes and leases, as one process writes them. All leases of one process live and end together. */
@@ -135,6 +137,7 @@ export class Membership {
   #written = 0
   #state: 'new' | 'joined' | 'left' | 'stopped' = 'new'
   #streamConnected = false
+  #describe: () => string | null = () => null
   /** When the last renewal that succeeded began, steady milliseconds. */
   #asked = -Infinity
   /** Steady milliseconds: until then no other process counts as dead. */
@@ -232,6 +235,11 @@ export class Membership {
     this.#streamConnected = streamConnected
   }
 
+  /** Each renewal from now on reports the text of `report` to the other processes. */
+  describe(report: () => string): void {
+    this.#describe = report
+  }
+
   /** The first renewal; before it, nothing may be read. */
   async begin(): Promise<void> {
     await this.#renew()
@@ -271,7 +279,11 @@ export class Membership {
     const asked = clock.steady()
     let after = ASKED
     try {
-      const presence = { joined: this.#state === 'joined', streamConnected: this.#streamConnected }
+      const presence = {
+        joined: this.#state === 'joined',
+        streamConnected: this.#streamConnected,
+        report: this.#describe(),
+      }
       const renewed = await table.renew(presence, LEASE)
       // A clean stop has removed the row, so its absence does not mean that this process is fenced.
       if (this.#state === 'stopped') return

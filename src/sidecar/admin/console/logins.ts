@@ -1,11 +1,20 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes, scryptSync } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { sameSecret } from '../../../std/signature.ts'
 
 /** Milliseconds until a login expires. */
 export const LOGIN_TIME = 12 * 60 * 60_000
-/** Logins that are remembered; a further one ends the oldest. */
-const LOGINS = 100
+/** Logins that were ended before they expire and are remembered; a further one makes the oldest valid again. */
+const ENDED = 10_000
+/** A random part, the expiry and the signature. */
+const ID = /^[\w-]{22}\.\d{1,16}\.[\w-]{43}$/
+/** Separates this key from all others that someone may derive from the token. */
+const PURPOSE = 'session-sidecar console login'
+/**
+ * A program on another port of the host gets the cookie and could try tokens until one gives its signature. So each try
+ * takes about 40 ms, as does the first login here.
+ */
+const COST = { N: 2 ** 14, r: 8, p: 1 }
 
 export interface Logins {
   /** @returns a new id for a login with `token`, and its expiry. */
@@ -15,27 +24,38 @@ export interface Logins {
   close(id: string | null): void
 }
 
-/** Browsers that gave the admin token. Only in memory: after a restart they need the token again. */
+/**
+ * Browsers that gave the admin token. A load balancer sends the requests of one page to several replicas. So an id carries its
+ * expiry and is signed with a key of the token: each process with this token accepts it, after a restart too.
+ */
 export function createLogins(now: () => number): Logins {
-  const logins = new Map<string, { token: string; expiresAt: number }>()
+  const ended = new Set<string>()
+  let known: { token: string; key: Buffer } | null = null
+
+  const keyOf = (token: string): Buffer => {
+    known = known?.token === token ? known : { token, key: scryptSync(token, PURPOSE, 32, COST) }
+    return known.key
+  }
+  const sign = (text: string, token: string): string =>
+    createHmac('sha256', keyOf(token)).update(text).digest('base64url')
+
   return {
     open(token) {
-      const [oldest] = logins.keys()
-      if (oldest !== undefined && logins.size >= LOGINS) logins.delete(oldest)
-      const id = randomBytes(32).toString('base64url')
       const expiresAt = now() + LOGIN_TIME
-      logins.set(id, { token, expiresAt })
-      return { id, expiresAt }
+      const text = `${randomBytes(16).toString('base64url')}.${expiresAt}`
+      return { id: `${text}.${sign(text, token)}`, expiresAt }
     },
     expiryOf(id, token) {
-      const login = id === null ? undefined : logins.get(id)
-      if (id === null || login === undefined) return null
-      if (login.expiresAt > now() && sameSecret(login.token, token)) return login.expiresAt
-      logins.delete(id)
-      return null
+      if (id === null || ended.has(id)) return null
+      const [random = '', expiry = '', signature = ''] = id.split('.')
+      if (Number(expiry) <= now()) return null
+      return sameSecret(sign(`${random}.${expiry}`, token), signature) ? Number(expiry) : null
     },
     close(id) {
-      if (id !== null) logins.delete(id)
+      if (id === null) return
+      const [oldest] = ended
+      if (oldest !== undefined && ended.size >= ENDED) ended.delete(oldest)
+      ended.add(id)
     },
   }
 }
@@ -45,7 +65,7 @@ export function loginOf({ headers, socket }: IncomingMessage): string | null {
   const name = cookieOf(socket.localPort ?? 0)
   for (const pair of (headers.cookie ?? '').split(';')) {
     const [key, value] = pair.trim().split('=', 2)
-    if (key === name && value !== undefined && /^[\w-]{43}$/.test(value)) return value
+    if (key === name && value !== undefined && ID.test(value)) return value
   }
   return null
 }

@@ -149,8 +149,7 @@ export async function backlogs(
   store: Pick<StoreReader, 'counts'>,
   actions: Pick<AdminActions, 'handlers'>,
 ): Promise<HandlerBacklog[]> {
-  const reports = actions.handlers()
-  const { deliveries } = await store.counts()
+  const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
   const counts = new Map(Object.entries(deliveries))
   const configured = new Set(reports.map(({ name }) => name))
   // Someone renamed a handler: the deliveries of the old name are sent only when a handler has it again.
@@ -166,12 +165,14 @@ export async function backlogs(
 /** @throws {Problem} naming the handler that was most likely meant. */
 export async function requireHandler(
   store: Pick<StoreReader, 'counts'>,
-  actions: Pick<AdminActions, 'handlers'>,
+  actions: Pick<AdminActions, 'handlerNames'>,
   name: string,
 ): Promise<void> {
-  const names = actions.handlers().map((handler) => handler.name)
+  const names = actions.handlerNames()
   if (names.includes(name)) return
-  const removed = (await backlogs(store, actions)).some((handler) => handler.name === name)
+  const { deliveries } = await store.counts()
+  const { pending = 0, dead = 0 } = deliveries[name] ?? {}
+  const removed = pending + dead > 0
   throw new Problem(
     'not_found',
     removed

@@ -86,8 +86,7 @@ const Status = component(
         calls: Type.Integer({ description: 'Function calls that ended.' }),
       }),
       {
-        description:
-          'The last sixty minutes in which this process ran, the oldest first, the current one last.',
+        description: 'The last sixty minutes in which a replica ran, the oldest first, the current one last.',
       },
     ),
     service: Type.Object({

@@ -117,12 +117,13 @@ export class Ownership implements LeaseTable {
     return now?.() ?? lease.steady() + this.#offset
   }
 
-  async renew({ joined, streamConnected }: Presence, ttl: number): Promise<boolean> {
+  async renew({ joined, streamConnected, report }: Presence, ttl: number): Promise<boolean> {
     const { database, id, time } = this.#parts
     const [row] = await database.heartbeat.rows<{ now: number }>(
-      `UPDATE sidecar.replicas SET seen = clock_timestamp(), until = clock_timestamp() + $2::bigint * interval '1 ms', joined = $3, stream_connected = $4
+      `UPDATE sidecar.replicas SET seen = clock_timestamp(), until = clock_timestamp() + $2::bigint * interval '1 ms',
+         joined = $3, stream_connected = $4, report = $5
        WHERE id = $1 AND NOT fenced RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
-      [id, ttl, joined, streamConnected],
+      [id, ttl, joined, streamConnected, report],
     )
     if (row === undefined) return false
     this.#offset = row.now - time.lease.steady()
@@ -225,7 +226,7 @@ export class Ownership implements LeaseTable {
   async replicas(): Promise<ReplicaRecord[]> {
     const rows = await this.#parts.database.rows<Omit<ReplicaRecord, 'self'>>(
       `SELECT r.id, r.name, r.version, r.started_at AS "startedAt",
-         l.leads, l.shards, l.epoch, r.configuration,
+         l.leads, l.shards, l.epoch, r.configuration, r.report,
          floor(extract(epoch FROM clock_timestamp() - r.seen) * 1000)::bigint AS "seenAgo"
        FROM sidecar.replicas r, LATERAL (
          SELECT coalesce(bool_or(shard = ${LEADER}), false) AS leads, count(*) FILTER (WHERE shard <> ${LEADER}) AS shards,

@@ -440,6 +440,7 @@ function createStore(
         wakes.noteLeases()
       },
       replicas: () => ownership.replicas(),
+      describe: (report) => membership.describe(report),
       report: ({ streamConnected }) => membership.connected(streamConnected),
       get streamConnected() {
         return membership.streamConnected

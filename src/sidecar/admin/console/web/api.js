@@ -1,7 +1,7 @@
 import { sawVersion, setConnection } from './connection.js'
 
-/** Time limit of a request, milliseconds. */
-const TIMEOUT = 15_000
+/** Time limits of a read and of an action, milliseconds. The test of a handler takes up to 25 s. */
+const TIMEOUT = { GET: 15_000, POST: 30_000 }
 /** Number of answers that are kept for comparison with the next ones. */
 const KEPT = 50
 
@@ -81,7 +81,7 @@ async function send(url, options) {
     response = await fetch(url, {
       ...options,
       headers: { ...options.headers, 'x-sidecar-console': '1' },
-      signal: AbortSignal.timeout(TIMEOUT),
+      signal: AbortSignal.timeout(TIMEOUT[options.method ?? 'GET']),
     })
   } catch (error) {
     setConnection('unreachable')
