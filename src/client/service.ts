@@ -141,14 +141,15 @@ export function createService(options: ServiceOptions): ServiceClient {
     route: Route,
     { ids = {}, query, body, posting, signal }: Request,
   ): Promise<HttpReply> {
-    return requester.send({
+    const call = {
       operation,
       method: route.method,
       path: fillPath(route, ids, ids.turn) + queryOf(query),
       ...(body === undefined ? {} : { body: body() }),
       ...(posting === undefined ? {} : { posting }),
       ...(signal === undefined ? {} : { signal: AbortSignal.any([signal, requester.stopped]) }),
-    })
+    }
+    return route.method === 'GET' ? requester.read(call) : requester.send(call)
   }
 
   async function read<T>(

@@ -4,6 +4,16 @@
  */
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
+/** No answer came although the request was sent. `outpaced`: it gave its place to others that waited. */
+const SILENT: ReadonlySet<string> = new Set(['no_reply', 'outpaced'])
+/** The statuses with which a proxy answers for a service that is unreachable or too slow. */
+const GATEWAY: ReadonlySet<number> = new Set([502, 503, 504])
+
+/** After so many failures in a row, what cannot be read must not delay the rest. */
+const PATIENCE = 3
+/** The same while only requests of other kinds succeed: it may be an outage of a part of the service, which ends. */
+const LONG_PATIENCE = 12
+
 /** The service refused or failed a request (rule ERR-01). `status` 0 means that no answer came: see `fault`. */
 export class ServiceError extends Error {
   readonly code: string
@@ -21,6 +31,8 @@ export class ServiceError extends Error {
   readonly uncertain: boolean
   /** The request was not sent: an earlier refusal closed our own rate budget. `code` and `status` are of that refusal. */
   readonly unsent: boolean
+  /** The requests that succeeded since this one began to fail: one of the same operation, only others, or none. */
+  meanwhile: 'same' | 'others' | 'none' = 'none'
 
   constructor(details: {
     code: string
@@ -79,10 +91,18 @@ export class ServiceError extends Error {
   }
 }
 
-/** Whether an error concerns the requested resource, and not the whole service, the network, or our token. */
-export function isParticular(error: unknown): error is ServiceError {
+/**
+ * Whether an error concerns only what was requested, after `failures` failures in a row, and not the whole service, the network,
+ * or our token. A read of session A may time out for ever while those of B succeed: then A's state is the cause.
+ */
+export function isParticular(error: unknown, failures: number): error is ServiceError {
   if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
-  return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
+  if (error.code === 'rate_limit_exceeded') return false
+  if (SILENT.has(error.code) || GATEWAY.has(error.status)) {
+    if (error.meanwhile === 'none') return false
+    return failures >= (error.meanwhile === 'same' ? PATIENCE : LONG_PATIENCE)
+  }
+  return error.status > 0 && failures >= PATIENCE
 }
 
 /** An in-process handler throws this for an event that it can never handle: the event is dead-lettered. */

@@ -82,7 +82,8 @@ export interface Resources {
 
 /** Sessions to read, one hint each, and the request for a sweep (null). */
 export interface HintQueue {
-  claim(room: number): Promise<HintedSession[]>
+  /** `fresh`: only hints whose read has not failed. */
+  claim(room: number, fresh?: boolean): Promise<HintedSession[]>
   /** The read failed; the failure is counted. */
   retry(hint: ClaimedHint, after: number): Promise<void>
   /**
@@ -94,7 +95,8 @@ export interface HintQueue {
   release(hint: ClaimedHint): Promise<void>
   /** Removes the request for a sweep, unless a new one came since the claim, and releases the claim. */
   finishSweep(hint: ClaimedHint): Promise<void>
-  nextDue(): Promise<number | null>
+  /** `fresh`: as in `claim`. */
+  nextDue(fresh?: boolean): Promise<number | null>
 }
 
 /** Pending deliveries by lane. */

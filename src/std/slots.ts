@@ -18,6 +18,11 @@ export class Slots {
     while (this.#waiting.size > 0 && this.take()) this.free()
   }
 
+  /** The number of waiting callers. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   /** The number of taken slots and waiting callers together. */
   get wanted(): number {
     return this.#taken + this.#waiting.size

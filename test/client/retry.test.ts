@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { isParticular, type ServiceError } from '../../src/core/errors.ts'
 import { faultOf, refusal, routes, startBench } from '../support/service/client.ts'
 import { plainDocument } from '../support/service/documents.ts'
 import { until } from '../support/service/server.ts'
@@ -159,6 +160,59 @@ describe('an act', () => {
     await bench.server[Symbol.asyncDispose]()
     expect(await faultOf(bench.service.deleteWebhook('w'))).toMatchObject({ code: 'unreachable', status: 0 })
     expect(bench.retried).toEqual(['unreachable', 'unreachable', 'unreachable'])
+  })
+})
+
+describe('reads that hang', () => {
+  const HUNG = 'GET /v1/sessions/hung'
+  const hang: Answerer = () => null
+
+  test('give their slots to requests that wait, and have their whole time at the next try', async () => {
+    const answers = { [HUNG]: hang, 'GET /v1/sessions/slow': hang, 'GET /v1/health': inTurn(health) }
+    await using bench = await startBench(routes(null, answers), { maxInFlight: 2 })
+    const { service, server, clock } = bench
+    const hung = faultOf(service.readSession('hung'))
+    const slow = faultOf(service.readSession('slow'))
+    await until(() => server.asked.filter(({ path }) => path.startsWith('/v1/sessions/')).length === 2)
+    clock.advance(20_000)
+    expect(bench.retried).toEqual([])
+    expect((await service.health()).usable).toBe(true)
+    expect(await hung).toMatchObject({ code: 'outpaced', uncertain: true })
+    expect(bench.retried).toEqual([])
+
+    const again = faultOf(service.readSession('hung'))
+    const next = service.health()
+    await until(() => server.asked.filter(({ path }) => path === '/v1/sessions/hung').length === 2)
+    expect(await slow).toMatchObject({ code: 'outpaced' })
+    expect((await next).usable).toBe(true)
+    clock.advance(10_000)
+    await Promise.all([service.health(), service.health(), service.health()])
+    service.stop()
+    expect(await again).toMatchObject({ code: 'stopped' })
+  })
+
+  test('show with their errors whether other requests succeed meanwhile', async () => {
+    const answers: Record<string, Answerer> = {
+      [HUNG]: inTurn(html),
+      'GET /v1/health': inTurn(health),
+      'GET /v1/sessions/fine': () => ({
+        body: { object: 'session', id: 'fine', status: 'idle', updated_at: 5, required_actions: [] },
+      }),
+    }
+    await using bench = await startBench(routes(null, answers))
+    const { service, clock } = bench
+    const fault = async (): Promise<unknown> => {
+      clock.advance(1)
+      const error = (await faultOf(service.readSession('hung'))) as ServiceError
+      clock.advance(1)
+      return [error.meanwhile, isParticular(error, 3), isParticular(error, 12)]
+    }
+    await service.health()
+    expect(await fault()).toEqual(['none', false, false])
+    await service.health()
+    expect(await fault()).toEqual(['others', false, true])
+    await service.readSession('fine')
+    expect(await fault()).toEqual(['same', true, true])
   })
 })
 

@@ -31,6 +31,54 @@ describe.for(PROFILES)('a list that the service cannot read (%s)', (details) => 
   })
 })
 
+describe.for(PROFILES)('one session whose reads time out (%s)', (details) => {
+  test.for(FULL ? ['a proxy gives up', 'no answer comes'] : ['a proxy gives up'])(
+    'does not block the others: %s',
+    async (fault) => {
+      await using rig = await Rig.open({ details, channels: ['poll'], start: false })
+      const broken = await rig.client.start('say Broken')
+      const early = await rig.client.start('say Early')
+      let hung = 0
+      rig.gateway.intercept = ({ url }) => {
+        if (url?.includes(`/${broken}/turns`) !== true) return undefined
+        hung++
+        return fault === 'no answer comes' ? 'reset' : { status: 504, body: '<html>timeout</html>' }
+      }
+      await rig.start()
+      await until(
+        'end of the first look',
+        () => rig.program?.lines.some(({ message }) => message.endsWith('its entry in the list is used')),
+        60_000,
+      )
+      const other = await rig.client.start('say Hello')
+      await rig.event('turn.settled', ({ session_id }) => session_id === other)
+      expect(hung).toBeGreaterThan(3)
+      rig.gateway.intercept = () => undefined
+      await rig.event('turn.settled', ({ session_id }) => session_id === broken)
+      expect(early).not.toBe(broken)
+    },
+  )
+
+  test('does not take the places of the others, with a dozen of its kind', async () => {
+    await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
+    const hanging: string[] = []
+    const over = Promise.withResolvers<undefined>()
+    for (let index = 0; index < 12; index++) hanging.push(await rig.client.create())
+    rig.gateway.intercept = ({ url }) =>
+      hanging.some((id) => url?.includes(id) === true) ? over.promise : undefined
+    for (const id of hanging) await rig.client.send(id, 'say Hello')
+    const reads = (): number =>
+      rig.gateway.passed.filter(({ method, path }) => method === 'GET' && path.includes('/v1/sessions/'))
+        .length
+    await until('reads that hang', () => reads() >= 8)
+    const begun = performance.now()
+    const healthy = await rig.client.start('call lookup_order {"order_id":"1"}', 'say {{last}}')
+    await rig.event('call.answered', ({ session_id }) => session_id === healthy)
+    expect(performance.now() - begun).toBeLessThan(15_000)
+    over.resolve(undefined)
+  })
+})
+
 describe.for(PROFILES)('one session that the service cannot read (%s)', (details) => {
   test('does not block the first read, and is reported once it can be read', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'], start: false, tools: { later: {} } })

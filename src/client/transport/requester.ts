@@ -6,8 +6,9 @@ import { ServiceError } from '../../core/errors.ts'
 import { headerSafe } from '../../std/header.ts'
 import type { Json } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import { Slots } from '../../std/slots.ts'
-import type { Clock, Http, HttpPool, HttpReply, HttpStream, Log, Random } from '../../std/ports.ts'
+import type { Clock, Http, HttpPool, HttpReply, HttpStream, Log, Random, Timer } from '../../std/ports.ts'
 import { Budget, createWaitLog, type RefusedFor } from './budget.ts'
 import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
 import type { Refusal } from './classify.ts'
@@ -90,6 +91,10 @@ const ATTEMPTS_MAX = 4
 const REFUSAL_MAX = 64 * 1024
 /** Between attempts, milliseconds. */
 const PAUSE = { base: 250, max: 5000 }
+/** A read that has no answer yet keeps its slot for so long while others wait, milliseconds. */
+const PACE = 5000
+/** The paths whose failures in a row are remembered. */
+const FAILING = 1000
 /** Requests that may wait for a slot; a program with more of them has a leak. */
 const WAITING_MAX = 1000
 
@@ -152,6 +157,14 @@ export class Requester {
   readonly #stop = new AbortController()
   /** Ends the waits before repeated attempts. */
   readonly #drain = new AbortController()
+  /** The reads under way that give their slots to others, the oldest first. */
+  readonly #paces = new Set<{ since: number; pace: AbortController }>()
+  /** Fires when the oldest of them must give its slot to a request that waits. */
+  #pacer: Timer | null = null
+  /** Since when the requests of a path fail, steady milliseconds. */
+  readonly #failing = new BoundedMap<string, number>(FAILING)
+  /** When the last request of each operation succeeded, steady milliseconds. */
+  readonly #succeeded = new Map<string, number>()
   #onRefused: ((refused: RefusedFor) => void) | null = null
   readonly #logWait: ReturnType<typeof createWaitLog>
 
@@ -187,7 +200,74 @@ export class Requester {
    * @throws {ServiceError} when another attempt cannot help, or when patience or attempts are used up.
    */
   send(call: Call): Promise<HttpReply> {
-    return this.persist(call, () => this.#once(call))
+    return this.#noted(call, () => this.persist(call, () => this.#once(call)))
+  }
+
+  /**
+   * As `send`, for a read that its caller repeats later. Reads of eight sessions may hang until they time out, and everything
+   * else would wait for their slots. So such a read ends with `outpaced` while others wait; the next one has the whole time.
+   */
+  read(call: Call): Promise<HttpReply> {
+    if (this.#failing.get(call.path) !== undefined) return this.send(call)
+    return this.#noted(call, () => this.persist(call, () => this.#paced(call)))
+  }
+
+  /** Notes whether the call succeeded, and adds to its error what else succeeded meanwhile. */
+  async #noted<T>({ path, operation }: Call, run: () => Promise<T>): Promise<T> {
+    const { clock } = this.#options
+    const begun = clock.steady()
+    try {
+      const reply = await run()
+      this.#failing.delete(path)
+      this.#succeeded.set(operation, clock.steady())
+      return reply
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      const since = this.#failing.get(path) ?? begun
+      this.#failing.set(path, since)
+      const isSince = (at: number | undefined): boolean => at !== undefined && at > since
+      if (isSince(this.#succeeded.get(operation))) error.meanwhile = 'same'
+      else if ([...this.#succeeded.values()].some(isSince)) error.meanwhile = 'others'
+      throw error
+    }
+  }
+
+  async #paced(call: Call): Promise<HttpReply> {
+    const paced = { since: this.#options.clock.steady(), pace: new AbortController() }
+    this.#paces.add(paced)
+    this.#keepPace()
+    const { signal } = paced.pace
+    try {
+      return await this.#once({
+        ...call,
+        signal: call.signal === undefined ? signal : AbortSignal.any([call.signal, signal]),
+      })
+    } catch (error) {
+      if (!signal.aborted || !(error instanceof ServiceError) || error.code !== 'no_reply') throw error
+      const message = `no answer within ${PACE / 1000} s, and other requests wait`
+      throw new ServiceError({ code: 'outpaced', status: 0, message, uncertain: true })
+    } finally {
+      this.#paces.delete(paced)
+    }
+  }
+
+  /** While requests wait for a slot, ends the reads that are under way for too long, as many as wait. */
+  #keepPace(): void {
+    const { clock } = this.#options
+    const reads = [...this.#paces].filter(({ pace }) => !pace.signal.aborted)
+    /** Requests that wait, and for which no read is being ended. */
+    const waiting = this.#slots.waiting - (this.#paces.size - reads.length)
+    const [oldest] = reads
+    if (this.#pacer !== null || oldest === undefined || waiting <= 0) return
+    const ms = oldest.since + PACE - clock.steady()
+    if (ms <= 0) {
+      oldest.pace.abort()
+      return this.#keepPace()
+    }
+    this.#pacer = clock.after(ms, () => {
+      this.#pacer = null
+      this.#keepPace()
+    })
   }
 
   /** Like `send`, with another function that sends the request once, such as `open`. */
@@ -271,6 +351,8 @@ export class Requester {
   /** Ends all running and waiting requests with an error. */
   stop(): void {
     this.#stop.abort(stopped())
+    this.#pacer?.cancel()
+    for (const { pace } of this.#paces) pace.abort()
     this.#drain.abort(stopped())
     this.budget.stop(stopped())
   }
@@ -324,7 +406,9 @@ export class Requester {
       const message = `${WAITING_MAX} requests are already waiting for the service`
       throw new ServiceError({ code: 'overloaded', status: 0, message })
     }
-    return await this.#slots.run(run, signal)
+    const turn = this.#slots.run(run, signal)
+    this.#keepPace()
+    return await turn
   }
 
   async #once(call: Call): Promise<HttpReply> {

@@ -19,7 +19,6 @@ import { FrameWaits, hintAfter, type Expectations, type ReadEntry } from './sche
 import {
   createSnapshots,
   PAGE,
-  PATIENCE,
   readSession,
   type Items,
   type Prefetch,
@@ -28,8 +27,16 @@ import {
 } from './snapshot.ts'
 import type { Sweep } from './sweep.ts'
 
-/** Concurrent reads of sessions. The client has a limit of its own; this one keeps its queue short. */
-const READERS = 8
+/**
+ * Concurrent reads of sessions: two more than the requests that the client sends at once, so that a read that hangs gives its
+ * place to one that waits.
+ */
+const READERS = 10
+/**
+ * Concurrent reads of sessions whose last read failed. Eight sessions whose reads hang until they time out must not take all
+ * places. After such a read succeeds, as at the end of an outage, they have all.
+ */
+const AGAIN = 4
 /**
  * From this many dirty sessions (sessions with a hint) on, one page of the list is cheaper than one read for each
  * session.
@@ -73,6 +80,8 @@ export interface ReconcilerOptions {
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, bus, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
+  /** Reads after a failed one. */
+  const repeated = new PQueue({ concurrency: AGAIN })
   const rest = createCircuitBreaker(
     options,
     'reconcile: the store refuses writes; no session is read until it accepts them',
@@ -102,7 +111,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const waitAfter = (error: unknown, failures: number): number =>
     backoff(FAILED, failures, random, Math.max(FAILED.base, retryAfterOf(error)))
 
-  const room = (): number => (rest.trying ? 1 : READERS * 2) - readers.size - readers.pending
+  const roomIn = ({ concurrency, size, pending }: PQueue): number => concurrency * 2 - size - pending
+  const room = (): number =>
+    rest.trying ? 1 - readers.size - readers.pending - repeated.size - repeated.pending : roomIn(readers)
+  /** Whether only hints whose read has not failed are claimed. */
+  const fresh = (): boolean => roomIn(repeated) <= 0
 
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
@@ -112,10 +125,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (rest.until > clock.steady()) return
       const free = room()
       if (free <= 0 || !pollLoop.running) return
-      const dirty = await store.hints.claim(free)
+      const dirty = await store.hints.claim(free, fresh())
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
-      for (const entry of dirty) void readers.add(() => take(entry, prefetch))
+      for (const entry of dirty) {
+        const queue = entry.failures > 0 ? repeated : readers
+        void queue.add(() => take(entry, prefetch))
+      }
       if (dirty.length < free) return
     }
   }
@@ -128,7 +144,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!(await hasLooked())) return store.shards.leads ? firstRetry - clock.steady() : FIRST_LOOK
       if (rest.until > clock.steady()) return rest.until - clock.steady()
       // The next read that ends wakes the loop.
-      return room() <= 0 ? null : await store.hints.nextDue()
+      return room() <= 0 ? null : await store.hints.nextDue(fresh())
     },
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
   })
@@ -147,7 +163,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       await reader.readFirst(session, since)
     } catch (error) {
-      if (firstFailures < PATIENCE || !isParticular(error)) throw error
+      if (!isParticular(error, firstFailures)) throw error
       const { id: sessionId } = session
       log.warn(
         { sessionId, ...problemOf(error) },
@@ -207,7 +223,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)
       }
       rest.end()
+      if (entry.failures > 0) repeated.concurrency = READERS
     } catch (error) {
+      if (entry.failures > 0) repeated.concurrency = AGAIN
       await failed(entry, error)
     }
     pollLoop.wake()
@@ -247,10 +265,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     async stop(grace) {
       pollLoop.stop()
       readers.clear()
+      repeated.clear()
       // A read that hangs is repeated after the next start: its hint stays.
       const { promise, resolve } = Promise.withResolvers<void>()
       const limit = clock.after(grace, resolve)
-      await Promise.race([readers.onIdle(), promise])
+      await Promise.race([Promise.all([readers.onIdle(), repeated.onIdle()]), promise])
       limit.cancel()
     },
     hintsAdded: () => pollLoop.wake(),

@@ -23,11 +23,6 @@ export const PAGE = 100
 const TURNS_FIRST = 20
 /** Pages of turns in one read: 10,000 turns since the last read. Older turns are read by id. */
 const TURN_PAGES = 100
-/**
- * A read may fail because of data that is only added to the facts (items, artifacts). After so many failed reads of a
- * session, that data is left out.
- */
-export const PATIENCE = 3
 /** Concurrent prefetches, dropped ones included; with more to read, the list may be cheaper. */
 const AT_ONCE = 2
 /** A prefetch that is not taken within this time is dropped, milliseconds. */
@@ -321,7 +316,7 @@ async function readArtifacts(
     if (await isGone(service, error, sessionId)) return 'gone'
     if (!(error instanceof ServiceError)) throw error
     const passes = error.code !== 'route_unknown' && (error.transient || error.unauthorized)
-    if (passes && !(failures >= PATIENCE && isParticular(error))) throw error
+    if (passes && !isParticular(error, failures)) throw error
     log.debug(
       { sessionId, code: error.code, error: messageOf(error) },
       'reconcile: the artifacts cannot be listed',
@@ -353,7 +348,7 @@ async function readStartFailure(
     .map(({ completedAt, createdAt }) => completedAt ?? createdAt ?? 0)
   const since = Math.max(before ?? 0, ...ends)
   const { data } = await service.listItems(session.id, { limit: 10 }).catch((error: unknown) => {
-    if (failures >= PATIENCE && isParticular(error)) return { data: [] }
+    if (isParticular(error, failures)) return { data: [] }
     throw error
   })
   const newest = data.toSorted((a, b) => (b.createdAt ?? 0) - (a.createdAt ?? 0))
@@ -560,7 +555,7 @@ export function createItems(options: {
       try {
         return await readOn(sessionId, since)
       } catch (error) {
-        if (failures < PATIENCE || !isParticular(error)) throw error
+        if (!isParticular(error, failures)) throw error
         log.warn({ sessionId, error: messageOf(error) }, 'reconcile: the items of a session cannot be read')
         return 'none'
       }

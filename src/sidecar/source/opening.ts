@@ -22,8 +22,6 @@ const UNSURE = 2000
  * milliseconds.
  */
 const VAGUE = 2000
-/** How many reads of a session may fail before it counts as old. */
-const PATIENCE = 3
 /** The most sessions that are read to find the first new frame. */
 const LOOKED_UP = 500
 
@@ -164,7 +162,7 @@ function createOpening(
       failures.set(sessionId, times)
       // The error ends the replay, which is repeated. After PATIENCE failures the session counts as old, so that it
       // does not hold up the others for ever.
-      if (times <= PATIENCE || !isParticular(error)) throw error
+      if (!isParticular(error, times - 1)) throw error
       log.warn({ sessionId, error: messageOf(error) }, 'stream: a session cannot be read, and counts as old')
       return false
     }

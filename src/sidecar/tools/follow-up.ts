@@ -114,7 +114,7 @@ async function failed(
   }
   // `posts` also counts the searches: after 12 searches it is 12, so the limit is higher then. Attempts at an
   // unreachable service do not count.
-  const particular = isParticular(error)
+  const particular = isParticular(error, call.posts)
   const looked = stageOf(call) === 'resent'
   const usedUp = particular && call.posts >= (looked ? LOOKS + TRIES : TRIES)
   if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
@@ -179,7 +179,7 @@ async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'abs
     const idle = session.status === 'idle' || session.status === 'failed'
     return found === 'absent' && !idle ? 'unknown' : found
   } catch (error) {
-    if (!isParticular(error)) throw error
+    if (!isParticular(error, Infinity)) throw error
     ports.log.warn(
       { ...namesOf(ports, call), code: error.code, error: messageOf(error) },
       'tools: the transcript cannot be searched for a new message',

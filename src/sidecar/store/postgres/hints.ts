@@ -91,7 +91,12 @@ export class Hints {
     this.#since.set(key, { generation, hints: before ?? hints })
   }
 
-  async claim(queries: Queries, room: number, now: number): Promise<HintedSession[]> {
+  /** `fresh`: only hints whose read has not failed. */
+  async claim(
+    queries: Queries,
+    { room, fresh }: { room: number; fresh: boolean },
+    now: number,
+  ): Promise<HintedSession[]> {
     const { claimable } = this.#membership
     if (claimable?.length === 0) return []
     const rows = await this.#claims.claim(
@@ -99,8 +104,9 @@ export class Hints {
       (limit) =>
         queries.rows<HintRow & { other_generation: number }>(
           `SELECT session_id, generation, other_generation, scope, failures, seen_stream, seen_webhook, seen_poll
-           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
-          [Math.floor(now), limit, claimable],
+           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) AND (failures = 0 OR NOT $4)
+           ORDER BY due_at LIMIT $2`,
+          [Math.floor(now), limit, claimable, fresh],
         ),
       (row) => [row.session_id, placeOf(row.session_id)],
     )
@@ -117,14 +123,14 @@ export class Hints {
     })
   }
 
-  async next(queries: Queries): Promise<number | null> {
+  async next(queries: Queries, fresh: boolean): Promise<number | null> {
     const { claimable } = this.#membership
     if (claimable?.length === 0) return null
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ session_id: string; due_at: number }>(
-          `SELECT session_id, due_at FROM sidecar.hints WHERE $2::smallint[] IS NULL OR shard = ANY ($2) ORDER BY due_at LIMIT $1`,
-          [limit, claimable],
+          `SELECT session_id, due_at FROM sidecar.hints WHERE ($2::smallint[] IS NULL OR shard = ANY ($2)) AND (failures = 0 OR NOT $3) ORDER BY due_at LIMIT $1`,
+          [limit, claimable, fresh],
         ),
       (one) => one.session_id,
     )

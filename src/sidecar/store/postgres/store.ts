@@ -355,9 +355,9 @@ function createStore(
       heldFrames: () => ask((queries) => owners.held(queries)),
     },
     hints: {
-      claim: (room) =>
+      claim: (room, fresh = false) =>
         claim(
-          (queries) => hints.claim(queries, room, now()),
+          (queries) => hints.claim(queries, { room, fresh }, now()),
           (hint) => hints.release(hint),
         ),
       async retry(hint, after) {
@@ -375,7 +375,7 @@ function createStore(
         await write((queries) => hints.swept(queries, hint), undefined, OF_HINTS)
         hints.release(hint)
       },
-      nextDue: async () => waitUntil(await ask((queries) => hints.next(queries))),
+      nextDue: async (fresh = false) => waitUntil(await ask((queries) => hints.next(queries, fresh))),
     },
     lanes: {
       claim: (room) =>

@@ -22,6 +22,9 @@ export function scopeOf(bits: number): HintScope {
 /** Delay of the read of a session whose frames are held, milliseconds: frames that arrive together cause one read. */
 export const HELD_DELAY = 30
 
+/** More than a hint ever has. */
+const ANY_FAILURES = Number.MAX_SAFE_INTEGER
+
 /** The key of the hint that requests a sweep: it has no session. */
 export const SWEEP = ''
 
@@ -93,12 +96,12 @@ export class Hints {
          seen_webhook = coalesce(seen_webhook, excluded.seen_webhook),
          seen_poll = coalesce(seen_poll, excluded.seen_poll)`,
     )
-    this.#due = db.prepare<[number, number], HintRow>(
+    this.#due = db.prepare<[number, number, number], HintRow>(
       `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
-       FROM hints WHERE due_at <= ? ORDER BY due_at LIMIT +?`,
+       FROM hints WHERE due_at <= ? AND failures <= ? ORDER BY due_at LIMIT +?`,
     )
-    this.#next = db.prepare<[number], { session_id: string; due_at: number }>(
-      'SELECT session_id, due_at FROM hints ORDER BY due_at LIMIT +?',
+    this.#next = db.prepare<[number, number], { session_id: string; due_at: number }>(
+      'SELECT session_id, due_at FROM hints WHERE failures <= ? ORDER BY due_at LIMIT +?',
     )
     this.#clear = db.prepare<[string, number]>('DELETE FROM hints WHERE session_id = ? AND generation = ?')
     this.#again = db.prepare<[string, number, number, number]>(
@@ -132,9 +135,10 @@ export class Hints {
     }
   }
 
-  claim(limit: number, now: number): HintedSession[] {
+  /** `fresh`: only hints whose read has not failed. */
+  claim(limit: number, now: number, fresh: boolean): HintedSession[] {
     const dirty: HintedSession[] = []
-    for (const row of this.#due.all(now, limit + this.#claimed.size)) {
+    for (const row of this.#due.all(now, fresh ? 0 : ANY_FAILURES, limit + this.#claimed.size)) {
       if (dirty.length === limit) break
       if (this.#claimed.has(row.session_id)) continue
       this.#claimed.set(row.session_id, null)
@@ -150,8 +154,8 @@ export class Hints {
     return dirty
   }
 
-  next(): number | null {
-    for (const row of this.#next.all(this.#claimed.size + 1)) {
+  next(fresh: boolean): number | null {
+    for (const row of this.#next.all(fresh ? 0 : ANY_FAILURES, this.#claimed.size + 1)) {
       if (!this.#claimed.has(row.session_id)) return row.due_at
     }
     return null

@@ -255,7 +255,7 @@ export function createSqliteStore(
   }
 
   const hintQueue: HintQueue = {
-    claim: (room) => ask(() => hints.claim(room, clock.steady())),
+    claim: (room, fresh = false) => ask(() => hints.claim(room, clock.steady(), fresh)),
     async retry(hint, after) {
       await write(() => hints.postpone(hint, clock.steady() + after))
       hints.release(hint)
@@ -271,7 +271,7 @@ export function createSqliteStore(
       await write(() => hints.swept(hint))
       hints.release(hint)
     },
-    nextDue: () => ask(() => waitUntil(hints.next())),
+    nextDue: (fresh = false) => ask(() => waitUntil(hints.next(fresh))),
   }
 
   const laneQueue: LaneQueue = {
