@@ -2,6 +2,7 @@ import { lookup as resolve } from 'node:dns'
 import { connect as connectPlain, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectSecure } from 'node:tls'
 import { BoundedMap } from '../std/bounded-map.ts'
+import { STALLED } from './clock.ts'
 import { NetworkFault } from '../std/errors.ts'
 import type { HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
 import { AnswerParser } from './answer-parser.ts'
@@ -100,7 +101,17 @@ export class Sender {
     if (at >= this.#wakeAt || this.#closed) return
     clearTimeout(this.#timer)
     this.#wakeAt = at
-    this.#timer = setTimeout(sweep, Math.max(1, Math.ceil(at - performance.now())), this)
+    this.#timer = setTimeout(wake, Math.max(1, Math.ceil(at - performance.now())), this)
+  }
+
+  /**
+   * Called by the timer. A slow fsync may stop the event loop for seconds. Then answers have arrived that are not read yet: Node
+   * reads them after its timers and before `setImmediate`.
+   */
+  wake(): void {
+    if (this.#closed) return
+    if (performance.now() - this.#wakeAt > STALLED) setImmediate(() => this.sweep())
+    else this.sweep()
   }
 
   /** Ends exchanges that are past their deadline, and connections that were idle or opening for too long. */
@@ -138,8 +149,8 @@ interface Place {
   start: string
 }
 
-function sweep(sender: Sender): void {
-  sender.sweep()
+function wake(sender: Sender): void {
+  sender.wake()
 }
 
 /**
