@@ -252,6 +252,34 @@ describe('delivering', () => {
     )
   })
 
+  it('serves each session of an overloaded handler, also those beyond the room in memory', async () => {
+    const world = await deliveryWorld({ spec: { concurrency: 4 } })
+    world.reply = async () => {
+      await new Promise<void>((resolve) => world.clock.after(100, resolve))
+      return DELIVERED
+    }
+    const sessions = Array.from({ length: 80 }, (_, index) => `ses_${index}`)
+    let from = 1
+    const load = async (): Promise<void> => {
+      await world.commit(sessions.flatMap((id) => facts(2, id, from)))
+      from += 2
+    }
+    // Forty callbacks a second, and each second brings 160 facts.
+    await load()
+    for (let second = 0; second < 30; second++) {
+      await load()
+      await world.clock.advance(1000)
+    }
+    const served = new Map(sessions.map((id) => [id, 0]))
+    for (const { sessionId } of world.sent)
+      served.set(sessionId ?? '', (served.get(sessionId ?? '') ?? 0) + 1)
+    expect(Math.min(...served.values())).toBeGreaterThanOrEqual(1)
+    for (const id of sessions) {
+      const sent = seqs(world.sent.filter(({ sessionId }) => sessionId === id))
+      expect(sent).toEqual(sent.map((_, index) => index + 1))
+    }
+  })
+
   it('answers the test of a handler that hangs before the person gives up, and says how long a callback may take', async () => {
     const world = await deliveryWorld({
       spec: { timeout: 60_000 },

@@ -137,6 +137,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
   const health = new HandlerHealth(spec.name, ports)
   const recorder = new Recorder(spec.name, ports)
+  /** The last claim filled the memory, or a lane came when it was full: more lanes may wait in the store. */
+  let crowded = false
   /** When the pause in the store began, as it was last read; null: the handler was not paused. */
   let pausedSince: number | null = null
 
@@ -146,8 +148,9 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     const probing = health.state === 'down'
     const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
     if (limit <= 0) return
-    for (const lane of await store.lanes.claim({ handler: spec.name, lanes: limit }))
-      lanes.begin(lane, null, probing)
+    const claimed = await store.lanes.claim({ handler: spec.name, lanes: limit })
+    if (!probing) crowded = claimed.length === limit
+    for (const lane of claimed) lanes.begin(lane, null, probing)
   }
 
   const pollLoop: PollLoop = createPollLoop({
@@ -188,6 +191,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       health,
       recorder,
       onRoom: () => pollLoop.wake(),
+      isCrowded: () => crowded,
       onSlot: () => transients.next(),
       onPaused: () => notePause(),
     },
@@ -229,6 +233,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     extend(extension) {
       if (lanes.extend(extension)) return
+      crowded ||= lanes.size >= room
       if (!extension.claimed) pollLoop.wake()
       else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
         lanes.begin(extension.lane, extension.deliveries)

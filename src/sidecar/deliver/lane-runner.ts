@@ -18,6 +18,8 @@ import { attemptOf, type Verdict } from './targets/verdict.ts'
 const TURN = 16
 /** A lane with slow attempts leaves its slot after this time, milliseconds. */
 const TURN_TIME = 50
+/** So long a lane that is served stays in memory while lanes in the store wait for room, milliseconds. */
+const STAY = 1000
 /** Limits of one read of a lane: facts and characters. */
 const PAGE = { facts: 64, characters: 1024 * 1024 }
 /**
@@ -47,6 +49,8 @@ export interface Lanekeeper {
   recorder: Recorder
   /** Called when a lane is released or the handler is up again: the worker may claim more lanes. */
   onRoom: () => void
+  /** Whether lanes in the store may wait for room in memory. */
+  isCrowded: () => boolean
   /** Called when a slot is free and no lane is ready to use it. */
   onSlot: () => void
   /** Called when a pause is stored. */
@@ -96,7 +100,8 @@ export class LaneRunner {
     const active = new ActiveLane(lane, deliveries, this.#ports.window, this.#onAcknowledged)
     active.ended = (verdict) => this.#ended(active, verdict)
     active.probe = probe
-    active.readAt = this.#ports.clock.steady()
+    active.begunAt = this.#ports.clock.steady()
+    active.readAt = active.begunAt
     this.#lanes.set(lane.id, active)
     this.#next(active)
   }
@@ -155,11 +160,23 @@ export class LaneRunner {
 
   /** Decides what a lane without a slot needs next. */
   #next(active: ActiveLane): void {
+    if (this.#hadItsTurn(active)) active.dueAt = this.#ports.clock.steady()
     if (!this.#goesOn || active.dueAt !== null || this.#isOthers(active)) this.#drain(active)
     else if (active.unread) this.#read(active)
     else if (active.size === 0) this.#drain(active)
     else if (this.#batch.wait > 0 && active.size < this.#batch.max) this.#gather(active)
     else this.#describe(active)
+  }
+
+  /**
+   * The sessions of an overloaded handler get new facts all the time, so their lanes never become empty. Each goes to the end of the
+   * queue after a while, so that the sessions beyond the room in memory get their turn.
+   */
+  #hadItsTurn(active: ActiveLane): boolean {
+    const { begunAt, attempt, dueAt, size, unread } = active
+    const goesOn = dueAt === null && (size > 0 || unread) && attempt.started >= begunAt
+    if (!goesOn || !this.#keeper.isCrowded()) return false
+    return this.#ports.clock.steady() - begunAt >= STAY
   }
 
   /**

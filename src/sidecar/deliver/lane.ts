@@ -46,6 +46,8 @@ export class ActiveLane implements AckOwner {
   /** Acks that are not durable yet. */
   unacknowledged = 0
   state: LaneState = 'waiting'
+  /** When it came into memory, steady clock. */
+  begunAt = 0
   /** When the store was last read from the start of the lane, steady clock. */
   readAt = 0
   /** When it got its present slot, steady clock. */
