@@ -130,7 +130,7 @@ export const DELIVERY: readonly Mutant[] = [
   ),
   tested(
     { file: 'system/stall.test.ts', only: 'no timeout' },
-    'an answer that came while the event loop stood still is thrown away',
+    'an answer that came while the event loop stood still is dropped',
     'system/sender.ts',
     'if (performance.now() - this.#wakeAt > STALLED) setImmediate(() => this.sweep())\n    else this.sweep()',
     'this.sweep()',
