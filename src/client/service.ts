@@ -149,7 +149,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       ...(posting === undefined ? {} : { posting }),
       ...(signal === undefined ? {} : { signal: AbortSignal.any([signal, requester.stopped]) }),
     }
-    return route.method === 'GET' ? requester.read(call) : requester.send(call)
+    return route.method === 'GET' ? requester.read(call, ids.session ?? operation) : requester.send(call)
   }
 
   async function read<T>(

@@ -4,13 +4,11 @@
  */
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
-/** No answer came although the request was sent. `outpaced`: it gave its place to others that waited. */
-const SILENT: ReadonlySet<string> = new Set(['no_reply', 'outpaced'])
 /** The statuses with which a proxy answers for a service that is unreachable or too slow. */
 const GATEWAY: ReadonlySet<number> = new Set([502, 503, 504])
 
 /** After so many failures in a row, what cannot be read must not delay the rest. */
-const PATIENCE = 3
+export const PATIENCE = 3
 /** The same while only requests of other kinds succeed: it may be an outage of a part of the service, which ends. */
 const LONG_PATIENCE = 12
 
@@ -31,7 +29,10 @@ export class ServiceError extends Error {
   readonly uncertain: boolean
   /** The request was not sent: an earlier refusal closed our own rate budget. `code` and `status` are of that refusal. */
   readonly unsent: boolean
-  /** The requests that succeeded since this one began to fail: one of the same operation, only others, or none. */
+  /**
+   * Of an error without an answer: the requests that succeeded since the last such error. One of the same operation, only others,
+   * or none.
+   */
   meanwhile: 'same' | 'others' | 'none' = 'none'
 
   constructor(details: {
@@ -85,6 +86,11 @@ export class ServiceError extends Error {
     return this.status === 404 && this.code !== 'http_404'
   }
 
+  /** The service did not answer although the request was sent; a proxy may have answered for it. */
+  get silent(): boolean {
+    return this.code === 'no_reply' || GATEWAY.has(this.status)
+  }
+
   /** No answer, or a temporary one. */
   get transient(): boolean {
     return this.status === 0 || this.status >= 500 || PASSING.has(this.code)
@@ -98,7 +104,7 @@ export class ServiceError extends Error {
 export function isParticular(error: unknown, failures: number): error is ServiceError {
   if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
   if (error.code === 'rate_limit_exceeded') return false
-  if (SILENT.has(error.code) || GATEWAY.has(error.status)) {
+  if (error.silent) {
     if (error.meanwhile === 'none') return false
     return failures >= (error.meanwhile === 'same' ? PATIENCE : LONG_PATIENCE)
   }

@@ -125,6 +125,8 @@ export interface LaneQueue {
 export interface LaneRoom {
   handler: string
   lanes: number
+  /** Only lanes that were in memory before, and wait since. New lanes precede them otherwise. */
+  returned?: boolean
 }
 
 /** Function calls to run or to answer. */

@@ -1,5 +1,5 @@
 import type { StatusReport } from './admin/routes/status.ts'
-import { CHANNELS, type Channel } from '../core/fact.ts'
+import type { Channel } from '../core/fact.ts'
 import type { HandlerStatus } from '../core/handler.ts'
 import type { ChannelStatus } from '../core/observer.ts'
 import { LEASE, type ReplicaRecord, type Shards } from '../core/shards.ts'
@@ -14,7 +14,8 @@ export interface ChannelReport extends ChannelStatus {
 
 /** What a replica knows and the store does not. */
 export interface ReplicaReport {
-  channels: Record<Channel, ChannelReport>
+  /** null: another version reported something else. */
+  channels: Record<Channel, ChannelReport | null>
   handlers: readonly HandlerStatus[]
   minutes: readonly Minute[]
 }
@@ -27,8 +28,8 @@ export interface Peers {
   own: ReplicaReport
   /** Of the other live replicas, at most as old as a heartbeat. */
   others: readonly ReplicaReport[]
-  /** null: it is not known. */
-  leader: ReplicaReport | null
+  /** The leader; `report` null: it is an older version, or has just begun. null: no replica leads. */
+  leader: { report: ReplicaReport | null; streamConnected: boolean } | null
 }
 
 /**
@@ -42,12 +43,13 @@ export function joinReports(shards: Shards, own: () => ReplicaReport): () => Pro
     const others: ReplicaReport[] = []
     const { leads: isLeader } = shards
     const mine = own()
-    let leader = isLeader ? mine : null
+    const { streamConnected } = shards
+    let leader: Peers['leader'] = isLeader ? { report: mine, streamConnected } : null
     for (const { self, seenAgo, leads, report } of replicas) {
-      const other = self || seenAgo > LEASE ? null : readReport(report)
-      if (other === null) continue
-      others.push(other)
-      if (leads && !isLeader) leader = other
+      if (self || seenAgo > LEASE) continue
+      const other = readReport(report)
+      if (other !== null) others.push(other)
+      if (leads && !isLeader) leader = { report: other, streamConnected }
     }
     return { leads: isLeader, replicas, own: mine, others, leader }
   }
@@ -86,20 +88,31 @@ function isWorse(one: HandlerStatus, other: HandlerStatus): boolean {
   return one.state === 'up' ? one.since > other.since : one.since < other.since
 }
 
-const NO_LEADER = 'no replica leads'
-
 /** The state of a channel is the leader's. Webhooks arrive at every replica, and each reports facts of its own sessions. */
-export function channelOf(name: Channel, { own, others, leader }: Peers): ChannelReport {
-  const all = [own, ...others].map(({ channels }) => channels[name])
+export function channelOf(name: Channel, peers: Peers): ChannelReport {
+  const all = [peers.own, ...peers.others].flatMap(({ channels }) => channels[name] ?? [])
   const lags = all.flatMap(({ lag }) => (lag === null ? [] : [lag])).toSorted((a, b) => b.at - a.at)
   const arrivals = all.flatMap(({ lastEventAt }) => (lastEventAt === null ? [] : [lastEventAt]))
-  const led = (leader ?? own).channels[name]
-  const isLost = leader === null && name !== 'webhook' && led.state !== 'disabled'
   return {
-    ...led,
-    ...(isLost ? { state: 'waiting', lastError: NO_LEADER } : {}),
+    ...ledChannel(name, peers),
     lastEventAt: arrivals.length === 0 ? null : Math.max(...arrivals),
     lag: lags[0] ?? null,
+  }
+}
+
+function ledChannel(name: Channel, { own, leader }: Peers): ChannelReport {
+  const reported = leader?.report?.channels[name]
+  if (reported != null) return reported
+  const { [name]: mine } = own.channels
+  if (mine === null) throw new Error(`this process does not report its channel ${name}`)
+  // Webhooks need no leader, and a channel that is turned off is off at all replicas.
+  if (name === 'webhook' || mine.state === 'disabled') return mine
+  if (leader === null) return { ...mine, state: 'waiting', lastError: 'no replica leads' }
+  const isLive = name === 'poll' || leader.streamConnected
+  return {
+    ...mine,
+    state: isLive ? 'live' : 'waiting',
+    lastError: isLive ? null : 'the leader is not connected',
   }
 }
 
@@ -128,10 +141,12 @@ function readReport(text: string | null): ReplicaReport | null {
   const value = text === null ? null : parseJson(text)
   if (!isObject(value) || !isObject(value['channels'])) return null
   const { channels, handlers, minutes } = value
-  const [stream, webhook, poll] = CHANNELS.map((name) => readChannel(channels[name]))
-  if (stream == null || webhook == null || poll == null) return null
   return {
-    channels: { stream, webhook, poll },
+    channels: {
+      stream: readChannel(channels['stream']),
+      webhook: readChannel(channels['webhook']),
+      poll: readChannel(channels['poll']),
+    },
     handlers: readAll(handlers, readHandler),
     minutes: readAll(minutes, readMinute),
   }

@@ -171,6 +171,7 @@ describe('reads that hang', () => {
     const answers = { [HUNG]: hang, 'GET /v1/sessions/slow': hang, 'GET /v1/health': inTurn(health) }
     await using bench = await startBench(routes(null, answers), { maxInFlight: 2 })
     const { service, server, clock } = bench
+    expect((await service.health()).usable).toBe(true)
     const hung = faultOf(service.readSession('hung'))
     const slow = faultOf(service.readSession('slow'))
     await until(() => server.asked.filter(({ path }) => path.startsWith('/v1/sessions/')).length === 2)
@@ -213,6 +214,8 @@ describe('reads that hang', () => {
     expect(await fault()).toEqual(['others', false, true])
     await service.readSession('fine')
     expect(await fault()).toEqual(['same', true, true])
+    // An outage: nothing succeeds any more.
+    expect(await fault()).toEqual(['none', false, false])
   })
 })
 

@@ -280,6 +280,26 @@ describe('delivering', () => {
     }
   })
 
+  it('serves a long session also while new short ones come faster than it can work', async () => {
+    const world = await deliveryWorld({ spec: { concurrency: 4 } })
+    world.reply = async () => {
+      await new Promise<void>((resolve) => world.clock.after(100, resolve))
+      return DELIVERED
+    }
+    await world.commit(facts(500, 'ses_long'))
+    const long = (): number => world.sent.filter(({ sessionId }) => sessionId === 'ses_long').length
+    const served: number[] = []
+    for (let second = 0; second < 40; second++) {
+      await world.commit(Array.from({ length: 60 }, (_, index) => facts(1, `ses_${second}_${index}`)).flat())
+      await world.clock.advance(1000)
+      if (second % 10 === 9) served.push(long())
+    }
+    const [first = 0, ...later] = served
+    expect(first).toBeGreaterThan(0)
+    for (const [index, count] of later.entries()) expect(count).toBeGreaterThan(served[index] ?? 0)
+    expect(world.sent.length - long()).toBeGreaterThan(400)
+  })
+
   it('answers the test of a handler that hangs before the person gives up, and says how long a callback may take', async () => {
     const world = await deliveryWorld({
       spec: { timeout: 60_000 },

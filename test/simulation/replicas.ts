@@ -838,10 +838,10 @@ export class Face {
       this.#hintDue.run(Math.ceil(this.#shared.parts.agenda.now), key)
   }
 
-  async #claimLanes({ handler, lanes }: LaneRoom): Promise<Lane[]> {
+  async #claimLanes({ lanes, ...room }: LaneRoom): Promise<Lane[]> {
     let left = lanes
     const claimed: Lane[] = []
-    for (const lane of await this.#inner.lanes.claim({ handler, lanes: ALL })) {
+    for (const lane of await this.#inner.lanes.claim({ ...room, lanes: ALL })) {
       const lease = this.#give(`lane ${lane.id}`, this.#sessionOf(lane.key), left)
       if (lease === null) continue
       claimed.push({ ...lane, lease })

@@ -93,7 +93,9 @@ const REFUSAL_MAX = 64 * 1024
 const PAUSE = { base: 250, max: 5000 }
 /** A read that has no answer yet keeps its slot for so long while others wait, milliseconds. */
 const PACE = 5000
-/** The paths whose failures in a row are remembered. */
+/** After one was ended, the reads of its subject are not ended for so long, milliseconds. */
+const UNPACED = 300_000
+/** The paths and subjects whose last failure is remembered. */
 const FAILING = 1000
 /** Requests that may wait for a slot; a program with more of them has a leak. */
 const WAITING_MAX = 1000
@@ -161,8 +163,12 @@ export class Requester {
   readonly #paces = new Set<{ since: number; pace: AbortController }>()
   /** Fires when the oldest of them must give its slot to a request that waits. */
   #pacer: Timer | null = null
-  /** Since when the requests of a path fail, steady milliseconds. */
+  /** When the last request of a path had no answer, steady milliseconds. */
   readonly #failing = new BoundedMap<string, number>(FAILING)
+  /** When a read of a subject was ended because others waited, steady milliseconds. */
+  readonly #outpaced = new BoundedMap<string, number>(FAILING)
+  /** The last answer took so long that every read would be ended, and no other would be faster. */
+  #isSlow = false
   /** When the last request of each operation succeeded, steady milliseconds. */
   readonly #succeeded = new Map<string, number>()
   #onRefused: ((refused: RefusedFor) => void) | null = null
@@ -205,14 +211,21 @@ export class Requester {
 
   /**
    * As `send`, for a read that its caller repeats later. Reads of eight sessions may hang until they time out, and everything
-   * else would wait for their slots. So such a read ends with `outpaced` while others wait; the next one has the whole time.
+   * else would wait for their slots. So such a read ends with `outpaced` while others wait. For a while after that, the reads of
+   * `subject` have their whole time, so that a slow session can be read, too.
    */
-  read(call: Call): Promise<HttpReply> {
-    if (this.#failing.get(call.path) !== undefined) return this.send(call)
-    return this.#noted(call, () => this.persist(call, () => this.#paced(call)))
+  async read(call: Call, subject: string): Promise<HttpReply> {
+    const { clock } = this.#options
+    const outpacedAt = this.#outpaced.get(subject)
+    const isPaced = outpacedAt === undefined || clock.steady() - outpacedAt >= UNPACED
+    const once = (): Promise<HttpReply> => (isPaced ? this.#paced(call, subject) : this.#once(call))
+    return await this.#noted(call, () => this.persist(call, once))
   }
 
-  /** Notes whether the call succeeded, and adds to its error what else succeeded meanwhile. */
+  /**
+   * Notes when the call succeeds. The error of a call without an answer shows what else succeeded since the last such error of its
+   * path: during an outage nothing does.
+   */
   async #noted<T>({ path, operation }: Call, run: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
     const begun = clock.steady()
@@ -222,18 +235,19 @@ export class Requester {
       this.#succeeded.set(operation, clock.steady())
       return reply
     } catch (error) {
-      if (!(error instanceof ServiceError)) throw error
+      if (!(error instanceof ServiceError) || !error.silent) throw error
       const since = this.#failing.get(path) ?? begun
-      this.#failing.set(path, since)
       const isSince = (at: number | undefined): boolean => at !== undefined && at > since
       if (isSince(this.#succeeded.get(operation))) error.meanwhile = 'same'
       else if ([...this.#succeeded.values()].some(isSince)) error.meanwhile = 'others'
+      this.#failing.set(path, clock.steady())
       throw error
     }
   }
 
-  async #paced(call: Call): Promise<HttpReply> {
-    const paced = { since: this.#options.clock.steady(), pace: new AbortController() }
+  async #paced(call: Call, subject: string): Promise<HttpReply> {
+    const { clock } = this.#options
+    const paced = { since: clock.steady(), pace: new AbortController() }
     this.#paces.add(paced)
     this.#keepPace()
     const { signal } = paced.pace
@@ -244,6 +258,7 @@ export class Requester {
       })
     } catch (error) {
       if (!signal.aborted || !(error instanceof ServiceError) || error.code !== 'no_reply') throw error
+      this.#outpaced.set(subject, clock.steady())
       const message = `no answer within ${PACE / 1000} s, and other requests wait`
       throw new ServiceError({ code: 'outpaced', status: 0, message, uncertain: true })
     } finally {
@@ -258,7 +273,7 @@ export class Requester {
     /** Requests that wait, and for which no read is being ended. */
     const waiting = this.#slots.waiting - (this.#paces.size - reads.length)
     const [oldest] = reads
-    if (this.#pacer !== null || oldest === undefined || waiting <= 0) return
+    if (this.#pacer !== null || oldest === undefined || waiting <= 0 || this.#isSlow) return
     const ms = oldest.since + PACE - clock.steady()
     if (ms <= 0) {
       oldest.pace.abort()
@@ -468,6 +483,7 @@ export class Requester {
     const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
     observe?.({ operation, statusClass, seconds: (clock.steady() - started) / 1000 })
     if (reply === null) return
+    this.#isSlow = clock.steady() - started > PACE / 2
     this.offset.learn(reply.headers['date'], started, clock.steady())
     this.budget.learn(operation, usualBucket(operation), reply.headers, found().rateHeaders)
   }

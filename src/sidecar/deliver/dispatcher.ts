@@ -139,6 +139,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   const recorder = new Recorder(spec.name, ports)
   /** The last claim filled the memory, or a lane came when it was full: more lanes may wait in the store. */
   let crowded = false
+  /** Whether the last claim began with lanes that were in memory before. */
+  let returnedFirst = false
   /** When the pause in the store began, as it was last read; null: the handler was not paused. */
   let pausedSince: number | null = null
 
@@ -148,7 +150,12 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     const probing = health.state === 'down'
     const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
     if (limit <= 0) return
-    const claimed = await store.lanes.claim({ handler: spec.name, lanes: limit })
+    const { name: handler } = spec
+    // New lanes precede those that gave their place to others, so that every second claim begins with the latter.
+    returnedFirst = crowded && !probing && !returnedFirst
+    const claimed = returnedFirst ? await store.lanes.claim({ handler, lanes: limit, returned: true }) : []
+    if (claimed.length < limit)
+      claimed.push(...(await store.lanes.claim({ handler, lanes: limit - claimed.length })))
     if (!probing) crowded = claimed.length === limit
     for (const lane of claimed) lanes.begin(lane, null, probing)
   }

@@ -33,10 +33,11 @@ import type { Sweep } from './sweep.ts'
  */
 const READERS = 10
 /**
- * Concurrent reads of sessions whose last read failed. Eight sessions whose reads hang until they time out must not take all
- * places. After such a read succeeds, as at the end of an outage, they have all.
+ * Concurrent reads of sessions whose last read failed. Sessions whose reads hang until they time out must not take all places: for
+ * HANGING milliseconds after a read had no answer, there are fewer.
  */
-const AGAIN = 4
+const AGAIN = { usual: READERS, fewer: 4 }
+const HANGING = 150_000
 /**
  * From this many dirty sessions (sessions with a hint) on, one page of the list is cheaper than one read for each
  * session.
@@ -81,7 +82,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, bus, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
   /** Reads after a failed one. */
-  const repeated = new PQueue({ concurrency: AGAIN })
+  const repeated = new PQueue({ concurrency: AGAIN.usual })
+  /** When a read last had no answer, steady milliseconds. */
+  let hungAt = -Infinity
   const rest = createCircuitBreaker(
     options,
     'reconcile: the store refuses writes; no session is read until it accepts them',
@@ -223,9 +226,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)
       }
       rest.end()
-      if (entry.failures > 0) repeated.concurrency = READERS
+      if (clock.steady() - hungAt >= HANGING) repeated.concurrency = AGAIN.usual
     } catch (error) {
-      if (entry.failures > 0) repeated.concurrency = AGAIN
+      if (isHung(error)) {
+        hungAt = clock.steady()
+        repeated.concurrency = AGAIN.fewer
+      }
       await failed(entry, error)
     }
     pollLoop.wake()
@@ -279,6 +285,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     },
     looksFirst: () => looking > 0,
   }
+}
+
+function isHung(error: unknown): boolean {
+  return error instanceof ServiceError && (error.code === 'no_reply' || error.code === 'outpaced')
 }
 
 function retryAfterOf(error: unknown): number {

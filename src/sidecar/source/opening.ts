@@ -160,7 +160,7 @@ function createOpening(
       if (error instanceof ServiceError && error.notFound) return false
       const times = (failures.get(sessionId) ?? 0) + 1
       failures.set(sessionId, times)
-      // The error ends the replay, which is repeated. After PATIENCE failures the session counts as old, so that it
+      // The error ends the replay, which is repeated. After a few failures the session counts as old, so that it
       // does not hold up the others for ever.
       if (!isParticular(error, times - 1)) throw error
       log.warn({ sessionId, error: messageOf(error) }, 'stream: a session cannot be read, and counts as old')

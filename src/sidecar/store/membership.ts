@@ -274,6 +274,16 @@ export class Membership {
     this.#timer?.cancel()
   }
 
+  /** A report that cannot be made must not end the leases. */
+  #describeSelf(): string | null {
+    try {
+      return this.#describe()
+    } catch (error) {
+      this.#parts.onFailed?.(error)
+      return null
+    }
+  }
+
   async #renew(): Promise<void> {
     const { table, clock, onRenewal } = this.#parts
     const asked = clock.steady()
@@ -282,7 +292,7 @@ export class Membership {
       const presence = {
         joined: this.#state === 'joined',
         streamConnected: this.#streamConnected,
-        report: this.#describe(),
+        report: this.#describeSelf(),
       }
       const renewed = await table.renew(presence, LEASE)
       // A clean stop has removed the row, so its absence does not mean that this process is fenced.

@@ -1,7 +1,7 @@
 import type { Call } from '../../core/call.ts'
 import { stageOf } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
-import { isParticular, ServiceError } from '../../core/errors.ts'
+import { isParticular, PATIENCE, ServiceError } from '../../core/errors.ts'
 import type { Hint } from '../../core/hint.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
@@ -179,7 +179,7 @@ async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'abs
     const idle = session.status === 'idle' || session.status === 'failed'
     return found === 'absent' && !idle ? 'unknown' : found
   } catch (error) {
-    if (!isParticular(error, Infinity)) throw error
+    if (!isParticular(error, PATIENCE)) throw error
     ports.log.warn(
       { ...namesOf(ports, call), code: error.code, error: messageOf(error) },
       'tools: the transcript cannot be searched for a new message',

@@ -4,7 +4,7 @@ import { sameSecret } from '../../../std/signature.ts'
 
 /** Milliseconds until a login expires. */
 export const LOGIN_TIME = 12 * 60 * 60_000
-/** Logins that were ended before they expire and are remembered; a further one makes the oldest valid again. */
+/** Logins that were ended before they expire and are remembered; a further one, which needs a login of its own, makes the oldest valid again. */
 const ENDED = 10_000
 /** A random part, the expiry and the signature. */
 const ID = /^[\w-]{22}\.\d{1,16}\.[\w-]{43}$/
@@ -21,7 +21,8 @@ export interface Logins {
   open(token: string): { id: string; expiresAt: number }
   /** The expiry of the login; null when there is none, it expired, or the admin token has changed. */
   expiryOf(id: string | null, token: string): number | null
-  close(id: string | null): void
+  /** Only a login that is valid can be ended. */
+  close(id: string | null, token: string): void
 }
 
 /**
@@ -29,7 +30,8 @@ export interface Logins {
  * expiry and is signed with a key of the token: each process with this token accepts it, after a restart too.
  */
 export function createLogins(now: () => number): Logins {
-  const ended = new Set<string>()
+  /** The expiry of each login that was ended. */
+  const ended = new Map<string, number>()
   let known: { token: string; key: Buffer } | null = null
 
   const keyOf = (token: string): Buffer => {
@@ -39,23 +41,25 @@ export function createLogins(now: () => number): Logins {
   const sign = (text: string, token: string): string =>
     createHmac('sha256', keyOf(token)).update(text).digest('base64url')
 
+  const expiryOf = (id: string | null, token: string): number | null => {
+    if (id === null || ended.has(id)) return null
+    const [random = '', expiry = '', signature = ''] = id.split('.')
+    if (Number(expiry) <= now()) return null
+    return sameSecret(sign(`${random}.${expiry}`, token), signature) ? Number(expiry) : null
+  }
+
   return {
+    expiryOf,
     open(token) {
       const expiresAt = now() + LOGIN_TIME
       const text = `${randomBytes(16).toString('base64url')}.${expiresAt}`
       return { id: `${text}.${sign(text, token)}`, expiresAt }
     },
-    expiryOf(id, token) {
-      if (id === null || ended.has(id)) return null
-      const [random = '', expiry = '', signature = ''] = id.split('.')
-      if (Number(expiry) <= now()) return null
-      return sameSecret(sign(`${random}.${expiry}`, token), signature) ? Number(expiry) : null
-    },
-    close(id) {
-      if (id === null) return
-      const [oldest] = ended
-      if (oldest !== undefined && ended.size >= ENDED) ended.delete(oldest)
-      ended.add(id)
+    close(id, token) {
+      const expiry = expiryOf(id, token)
+      if (id === null || expiry === null) return
+      for (const [other, until] of ended) if (until <= now() || ended.size >= ENDED) ended.delete(other)
+      ended.set(id, expiry)
     },
   }
 }

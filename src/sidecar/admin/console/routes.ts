@@ -69,7 +69,8 @@ export function addConsole(app: FastifyInstance, { token, logins, isRight }: Con
   })
   app.post('/console/logout', { bodyLimit }, ({ raw, headers }, reply) => {
     refuseForms(headers)
-    logins.close(loginOf(raw))
+    const wanted = token()
+    if (wanted !== null) logins.close(loginOf(raw), wanted)
     return reply.code(204).header('set-cookie', cookieFor(raw, '')).send()
   })
 }

@@ -1,6 +1,6 @@
 import type { Ack, Lane, PendingDelivery } from '../../../core/delivery.ts'
 import type { Fact, StoredFact } from '../../../core/fact.ts'
-import type { Committed, HandlerRegistration } from '../../../core/store.ts'
+import type { Committed, HandlerRegistration, LaneRoom } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
 import { attemptText, STATUS } from '../attempt.ts'
 import { bitOf, Handlers, type Handler } from '../sqlite/lanes.ts'
@@ -205,7 +205,7 @@ export class Lanes {
 
   async claim(
     queries: Queries,
-    { handler, lanes: room }: { handler: string; lanes: number },
+    { handler, lanes: room, returned = false }: LaneRoom,
     now: number,
   ): Promise<Lane[]> {
     const number = this.configured.numberOf(handler)
@@ -215,9 +215,9 @@ export class Lanes {
       room,
       (limit) =>
         queries.rows<{ id: number; key: string; shard: number }>(
-          `SELECT id, key, shard FROM sidecar.lanes WHERE handler = $1 AND pending > 0 AND due_at <= $2::bigint
+          `SELECT id, key, shard FROM sidecar.lanes WHERE handler = $1 AND pending > 0 AND due_at <= $2::bigint AND due_at >= $5
              AND ($4::smallint[] IS NULL OR shard = ANY ($4)) ORDER BY due_at LIMIT $3`,
-          [number, Math.floor(now), limit, claimable],
+          [number, Math.floor(now), limit, claimable, returned ? 1 : 0],
         ),
       ({ id, shard }) => [id, shard],
     )

@@ -1,7 +1,7 @@
 import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
 import type { StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
-import type { Committed, HandlerRegistration } from '../../../core/store.ts'
+import type { Committed, HandlerRegistration, LaneRoom } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
 import { attemptText, CUT, LONG, STATUS } from '../attempt.ts'
@@ -183,8 +183,8 @@ export class Lanes {
       )
     this.#recordFresh = insert('(?, ?, ?, ?, ?, ?, ?)', 1)
     this.#recordDelivered = insert('(?, ?, ?, ?, ?, 1, NULL)', TOGETHER)
-    this.#due = db.prepare<[number, number, number], { id: number; key: string }>(
-      'SELECT id, key FROM lanes WHERE handler = +? AND pending > 0 AND due_at <= ? ORDER BY due_at LIMIT +?',
+    this.#due = db.prepare<[number, number, number, number], { id: number; key: string }>(
+      'SELECT id, key FROM lanes WHERE handler = +? AND pending > 0 AND due_at <= ? AND due_at >= ? ORDER BY due_at LIMIT +?',
     )
     this.#next = db.prepare<[number, number], { id: number; due_at: number }>(
       'SELECT id, due_at FROM lanes WHERE handler = +? AND pending > 0 ORDER BY due_at LIMIT +?',
@@ -275,12 +275,12 @@ export class Lanes {
     }
   }
 
-  claim(handler: string, limit: number, now: number): Lane[] {
+  claim({ handler, lanes: limit, returned = false }: LaneRoom, now: number): Lane[] {
     const number = this.configured.numberOf(handler)
     if (number === null) return []
     const lanes: Lane[] = []
     // The first rows may be claimed lanes, so the query asks for that many rows more.
-    for (const row of this.#due.all(number, now, limit + this.#claimed.size)) {
+    for (const row of this.#due.all(number, now, returned ? 1 : 0, limit + this.#claimed.size)) {
       if (lanes.length === limit) break
       if (this.#claimed.has(row.id)) continue
       this.#claimed.add(row.id)

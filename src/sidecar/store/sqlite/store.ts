@@ -275,7 +275,7 @@ export function createSqliteStore(
   }
 
   const laneQueue: LaneQueue = {
-    claim: (room) => ask(() => lanes.claim(room.handler, room.lanes, clock.steady())),
+    claim: (room) => ask(() => lanes.claim(room, clock.steady())),
     async retry(lane, after) {
       await write(() => lanes.postpone(lane, clock.steady() + after))
       lanes.release(lane)

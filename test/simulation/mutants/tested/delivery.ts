@@ -111,7 +111,7 @@ export const DELIVERY: readonly Mutant[] = [
     { file: 'client/retry.test.ts', only: 'give their slots' },
     'reads that hang keep their slots while others wait',
     'client/transport/requester.ts',
-    'if (this.#pacer !== null || oldest === undefined || waiting <= 0) return',
+    'if (this.#pacer !== null || oldest === undefined || waiting <= 0 || this.#isSlow) return',
     'if (waiting < Infinity) return',
   ),
   tested(
@@ -141,5 +141,26 @@ export const DELIVERY: readonly Mutant[] = [
     'sidecar/admin/console/logins.ts',
     'scryptSync(token, PURPOSE',
     "scryptSync('', PURPOSE",
+  ),
+  tested(
+    { file: 'deliver/worker.test.ts', only: 'serves a long session' },
+    'a lane that gave its place to others waits for all that come later',
+    'sidecar/deliver/dispatcher.ts',
+    'returnedFirst = crowded && !probing && !returnedFirst',
+    'returnedFirst = false',
+  ),
+  tested(
+    { file: 'client/retry.test.ts', only: 'whether other requests succeed' },
+    'in an outage, a success from before it shows that others succeed',
+    'client/transport/requester.ts',
+    'this.#failing.set(path, clock.steady())',
+    'if (this.#failing.get(path) === undefined) this.#failing.set(path, clock.steady())',
+  ),
+  tested(
+    { file: 'replicas/peers.test.ts', only: 'since the first one could not' },
+    'a handler that only another replica cannot reach is shown as up',
+    'sidecar/peers.ts',
+    'isWorse(other, worst) ? other : worst',
+    'worst',
   ),
 ]
