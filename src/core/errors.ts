@@ -12,6 +12,11 @@ export const PATIENCE = 3
 /** The same while only requests of other kinds succeed: it may be an outage of a part of the service, which ends. */
 const LONG_PATIENCE = 12
 
+export interface Beside {
+  same: number
+  any: number
+}
+
 /** The service refused or failed a request (rule ERR-01). `status` 0 means that no answer came: see `fault`. */
 export class ServiceError extends Error {
   readonly code: string
@@ -30,10 +35,10 @@ export class ServiceError extends Error {
   /** The request was not sent: an earlier refusal closed our own rate budget. `code` and `status` are of that refusal. */
   readonly unsent: boolean
   /**
-   * Of an error without an answer: the requests that succeeded since the last such error. One of the same operation, only others,
-   * or none.
+   * Of an error without an answer: how many such errors of the same request came in a row while others succeeded. `same`: requests
+   * of the same operation succeeded between each two; `any`: requests of any operation.
    */
-  meanwhile: 'same' | 'others' | 'none' = 'none'
+  beside: Beside = { same: 0, any: 0 }
 
   constructor(details: {
     code: string
@@ -98,16 +103,14 @@ export class ServiceError extends Error {
 }
 
 /**
- * Whether an error concerns only what was requested, after `failures` failures in a row, and not the whole service, the network,
- * or our token. A read of session A may time out for ever while those of B succeed: then A's state is the cause.
+ * Whether an error concerns only what was requested, and not the whole service, the network, or our token. A read of session A may
+ * time out for ever while those of B succeed: then A's state is the cause. `failures`: how often the request failed in a row; errors
+ * without an answer count only while others succeed.
  */
 export function isParticular(error: unknown, failures: number): error is ServiceError {
   if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
   if (error.code === 'rate_limit_exceeded') return false
-  if (error.silent) {
-    if (error.meanwhile === 'none') return false
-    return failures >= (error.meanwhile === 'same' ? PATIENCE : LONG_PATIENCE)
-  }
+  if (error.silent) return error.beside.same >= PATIENCE || error.beside.any >= LONG_PATIENCE
   return error.status > 0 && failures >= PATIENCE
 }
 

@@ -82,7 +82,7 @@ export interface Resources {
 
 /** Sessions to read, one hint each, and the request for a sweep (null). */
 export interface HintQueue {
-  /** `fresh`: only hints whose read has not failed. */
+  /** `fresh`: only hints whose read has not failed, and the request for a sweep. */
   claim(room: number, fresh?: boolean): Promise<HintedSession[]>
   /** The read failed; the failure is counted. */
   retry(hint: ClaimedHint, after: number): Promise<void>

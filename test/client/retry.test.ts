@@ -192,6 +192,58 @@ describe('reads that hang', () => {
     expect(await again).toMatchObject({ code: 'stopped' })
   })
 
+  test('after slow answers, give their slots later', async () => {
+    let answer: ((said: Said) => void) | undefined
+    const answers: Record<string, Answerer> = {
+      [HUNG]: hang,
+      'GET /v1/sessions/slow': () => new Promise((resolve) => (answer = resolve)),
+      'GET /v1/health': inTurn(health),
+    }
+    await using bench = await startBench(routes(null, answers), { maxInFlight: 1 })
+    const { service, server, clock } = bench
+    const slow = service.readSession('slow')
+    await until(() => answer !== undefined)
+    clock.advance(4000)
+    answer?.({ body: { object: 'session', id: 'slow', status: 'idle', updated_at: 5, required_actions: [] } })
+    await slow
+    const hung = faultOf(service.readSession('hung'))
+    await until(() => server.asked.some(({ path }) => path === '/v1/sessions/hung'))
+    const waiting = service.health()
+    await until(() => clock.waiting > 0)
+    let isEnded = false
+    void hung.then(() => (isEnded = true))
+    clock.advance(9_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(isEnded).toBe(false)
+    clock.advance(6_000)
+    expect(await hung).toMatchObject({ code: 'outpaced' })
+    expect((await waiting).usable).toBe(true)
+  })
+
+  test('that were ended before take at most half of the slots, also with a part of them', async () => {
+    const ids = ['a', 'b', 'c', 'd']
+    const answers: Record<string, Answerer> = { 'GET /v1/health': inTurn(health) }
+    for (const id of ids) answers[`GET /v1/sessions/${id}`] = hang
+    await using bench = await startBench(routes(null, answers))
+    const { service, server, clock } = bench
+    service.share(3)
+    const first = ids.map((id) => faultOf(service.readSession(id)))
+    const healthy = [service.health(), service.health(), service.health(), service.health()]
+    for (let times = 0; times < 2; times++) {
+      await until(() => clock.waiting > 0)
+      clock.advance(5000)
+    }
+    await Promise.all(healthy)
+    for (const fault of first) expect(await fault).toMatchObject({ code: 'outpaced' })
+    const before = server.asked.length
+    const again = ids.map((id) => faultOf(service.readSession(id)))
+    await until(() => server.asked.length > before)
+    expect((await service.health()).usable).toBe(true)
+    expect(server.asked.slice(before).filter(({ path }) => path.startsWith('/v1/sessions/'))).toHaveLength(1)
+    service.stop()
+    await Promise.all(again)
+  })
+
   test('show with their errors whether other requests succeed meanwhile', async () => {
     const answers: Record<string, Answerer> = {
       [HUNG]: inTurn(html),
@@ -206,16 +258,25 @@ describe('reads that hang', () => {
       clock.advance(1)
       const error = (await faultOf(service.readSession('hung'))) as ServiceError
       clock.advance(1)
-      return [error.meanwhile, isParticular(error, 3), isParticular(error, 12)]
+      return [error.beside, isParticular(error, 100)]
     }
-    await service.health()
-    expect(await fault()).toEqual(['none', false, false])
-    await service.health()
-    expect(await fault()).toEqual(['others', false, true])
-    await service.readSession('fine')
-    expect(await fault()).toEqual(['same', true, true])
-    // An outage: nothing succeeds any more.
-    expect(await fault()).toEqual(['none', false, false])
+    const fine = { same: () => service.readSession('fine'), any: () => service.health() }
+    // During an outage, however long, and for its first failures after it.
+    for (let times = 0; times < 15; times++) expect(await fault()).toEqual([{ same: 0, any: 0 }, false])
+    for (const [count, isAlone] of [
+      [1, false],
+      [2, false],
+      [3, true],
+    ] as const) {
+      await fine.same()
+      expect(await fault()).toEqual([{ same: count, any: count }, isAlone])
+    }
+    // A new outage.
+    expect(await fault()).toEqual([{ same: 0, any: 0 }, false])
+    for (let count = 1; count <= 12; count++) {
+      await fine.any()
+      expect(await fault()).toEqual([{ same: 0, any: count }, count === 12])
+    }
   })
 })
 

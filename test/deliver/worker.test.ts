@@ -280,6 +280,36 @@ describe('delivering', () => {
     }
   })
 
+  it('begins each lane that it claimed, though the store fails before the next claim', async () => {
+    const world = await deliveryWorld({ spec: { concurrency: 16 } })
+    world.reply = async () => {
+      await new Promise<void>((resolve) => world.clock.after(100, resolve))
+      return DELIVERED
+    }
+    const sessions = Array.from({ length: 130 }, (_, index) => `ses_${index}`)
+    const { claim } = world.store.lanes
+    let isAfterReturned = false
+    let failed = 0
+    world.store.lanes.claim = async (room) => {
+      if (isAfterReturned && failed < 3) {
+        failed++
+        isAfterReturned = false
+        throw new StoreError('unreachable')
+      }
+      const claimed = await claim(room)
+      isAfterReturned = room.returned === true && claimed.length > 0
+      return claimed
+    }
+    let from = 1
+    for (let second = 0; second < 20; second++, from += 2) {
+      await world.commit(sessions.flatMap((id) => facts(2, id, from)))
+      await world.clock.advance(1000)
+    }
+    expect(failed).toBe(3)
+    await world.clock.advance(120_000)
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
   it('serves a long session also while new short ones come faster than it can work', async () => {
     const world = await deliveryWorld({ spec: { concurrency: 4 } })
     world.reply = async () => {

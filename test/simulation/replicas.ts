@@ -371,7 +371,7 @@ export class Face {
     making = false
     ownership.face = this
     this.#hints = db.prepare<[number], { session_id: string; due_at: number }>(
-      'SELECT session_id, due_at FROM hints WHERE failures <= ? ORDER BY due_at',
+      "SELECT session_id, due_at FROM hints WHERE failures <= ? OR session_id = '' ORDER BY due_at",
     )
     this.#lanes = db.prepare<[string], { id: number; key: string; due_at: number }>(
       `SELECT l.id, l.key, l.due_at FROM lanes l JOIN handlers h ON h.number = l.handler

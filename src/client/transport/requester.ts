@@ -2,7 +2,7 @@ import { backoff } from '../../std/backoff.ts'
 import { ByteBuffer } from '../../std/byte-buffer.ts'
 import { ClockOffset } from '../../std/clock-offset.ts'
 import { NetworkFault } from '../../std/errors.ts'
-import { ServiceError } from '../../core/errors.ts'
+import { ServiceError, type Beside } from '../../core/errors.ts'
 import { headerSafe } from '../../std/header.ts'
 import type { Json } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
@@ -93,6 +93,8 @@ const REFUSAL_MAX = 64 * 1024
 const PAUSE = { base: 250, max: 5000 }
 /** A read that has no answer yet keeps its slot for so long while others wait, milliseconds. */
 const PACE = 5000
+/** So many times longer it keeps it if the last answers were slow. */
+const SLOWER = 3
 /** After one was ended, the reads of its subject are not ended for so long, milliseconds. */
 const UNPACED = 300_000
 /** The paths and subjects whose last failure is remembered. */
@@ -160,15 +162,17 @@ export class Requester {
   /** Ends the waits before repeated attempts. */
   readonly #drain = new AbortController()
   /** The reads under way that give their slots to others, the oldest first. */
-  readonly #paces = new Set<{ since: number; pace: AbortController }>()
+  readonly #paces = new Set<{ since: number; times: number; pace: AbortController }>()
   /** Fires when the oldest of them must give its slot to a request that waits. */
   #pacer: Timer | null = null
-  /** When the last request of a path had no answer, steady milliseconds. */
-  readonly #failing = new BoundedMap<string, number>(FAILING)
+  /** When the last request of a path had no answer (steady milliseconds), and what its error showed. */
+  readonly #failing = new BoundedMap<string, { at: number; beside: Beside }>(FAILING)
   /** When a read of a subject was ended because others waited, steady milliseconds. */
   readonly #outpaced = new BoundedMap<string, number>(FAILING)
-  /** The last answer took so long that every read would be ended, and no other would be faster. */
-  #isSlow = false
+  /** The places for reads of such subjects. */
+  readonly #slow: Slots
+  /** Until then the last answers count as slow, steady milliseconds. */
+  #slowUntil = -Infinity
   /** When the last request of each operation succeeded, steady milliseconds. */
   readonly #succeeded = new Map<string, number>()
   #onRefused: ((refused: RefusedFor) => void) | null = null
@@ -185,12 +189,14 @@ export class Requester {
     })
     this.#logWait = createWaitLog(options.clock, options.log)
     this.#slots = new Slots(options.maxInFlight)
+    this.#slow = new Slots(halfOf(options.maxInFlight))
     this.#pool = { size: options.maxInFlight }
   }
 
   /** `processes` processes use our token: this one may have an equal part of the requests under way. */
   share(processes: number): void {
     this.#slots.resize(Math.max(1, Math.floor(this.#options.maxInFlight / processes)))
+    this.#slow.resize(halfOf(this.#slots.size))
   }
 
   onRefused(listener: (refused: RefusedFor) => void): void {
@@ -212,19 +218,26 @@ export class Requester {
   /**
    * As `send`, for a read that its caller repeats later. Reads of eight sessions may hang until they time out, and everything
    * else would wait for their slots. So such a read ends with `outpaced` while others wait. For a while after that, the reads of
-   * `subject` have their whole time, so that a slow session can be read, too.
+   * `subject` have their whole time, so that a slow session can be read, too: but they take at most half of the slots.
    */
   async read(call: Call, subject: string): Promise<HttpReply> {
     const { clock } = this.#options
     const outpacedAt = this.#outpaced.get(subject)
-    const isPaced = outpacedAt === undefined || clock.steady() - outpacedAt >= UNPACED
-    const once = (): Promise<HttpReply> => (isPaced ? this.#paced(call, subject) : this.#once(call))
-    return await this.#noted(call, () => this.persist(call, once))
+    const isSlow = outpacedAt !== undefined && clock.steady() - outpacedAt < UNPACED
+    if (!isSlow) return await this.#noted(call, () => this.persist(call, () => this.#paced(call, subject, 1)))
+    // The only slot is not left to one read for the whole time either.
+    const once = (): Promise<HttpReply> =>
+      this.#slots.size === 1 ? this.#paced(call, subject, SLOWER) : this.#once(call)
+    try {
+      return await this.#slow.run(() => this.#noted(call, () => this.persist(call, once)), call.signal)
+    } catch (error) {
+      throw call.signal?.aborted === true ? ended(call.signal) : error
+    }
   }
 
   /**
-   * Notes when the call succeeds. The error of a call without an answer shows what else succeeded since the last such error of its
-   * path: during an outage nothing does.
+   * Notes when the call succeeds. The error of a call without an answer shows whether others succeeded since the last such error
+   * of its path: during an outage none does.
    */
   async #noted<T>({ path, operation }: Call, run: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
@@ -236,26 +249,32 @@ export class Requester {
       return reply
     } catch (error) {
       if (!(error instanceof ServiceError) || !error.silent) throw error
-      const since = this.#failing.get(path) ?? begun
-      const isSince = (at: number | undefined): boolean => at !== undefined && at > since
-      if (isSince(this.#succeeded.get(operation))) error.meanwhile = 'same'
-      else if ([...this.#succeeded.values()].some(isSince)) error.meanwhile = 'others'
-      this.#failing.set(path, clock.steady())
+      const { at, beside } = this.#failing.get(path) ?? { at: begun, beside: error.beside }
+      const isSince = (time: number | undefined): boolean => time !== undefined && time > at
+      error.beside = {
+        same: isSince(this.#succeeded.get(operation)) ? beside.same + 1 : 0,
+        any: [...this.#succeeded.values()].some(isSince) ? beside.any + 1 : 0,
+      }
+      this.#failing.set(path, { at: clock.steady(), beside: error.beside })
       throw error
     }
   }
 
-  async #paced(call: Call, subject: string): Promise<HttpReply> {
+  /** `times`: how many times the usual pace the read may take while others wait. */
+  async #paced(call: Call, subject: string, times: number): Promise<HttpReply> {
     const { clock } = this.#options
-    const paced = { since: clock.steady(), pace: new AbortController() }
+    const paced = { since: clock.steady(), times, pace: new AbortController() }
     this.#paces.add(paced)
     this.#keepPace()
     const { signal } = paced.pace
     try {
-      return await this.#once({
+      const reply = await this.#once({
         ...call,
         signal: call.signal === undefined ? signal : AbortSignal.any([call.signal, signal]),
       })
+      const took = clock.steady() - paced.since
+      this.#slowUntil = took > PACE / 2 ? clock.steady() + 2 * PACE : -Infinity
+      return reply
     } catch (error) {
       if (!signal.aborted || !(error instanceof ServiceError) || error.code !== 'no_reply') throw error
       this.#outpaced.set(subject, clock.steady())
@@ -266,17 +285,23 @@ export class Requester {
     }
   }
 
-  /** While requests wait for a slot, ends the reads that are under way for too long, as many as wait. */
+  /**
+   * While requests wait for a slot, ends the reads that are under way for too long, as many as wait. If the last answers were slow,
+   * the others are no faster, and each has more time.
+   */
   #keepPace(): void {
     const { clock } = this.#options
     const reads = [...this.#paces].filter(({ pace }) => !pace.signal.aborted)
     /** Requests that wait, and for which no read is being ended. */
     const waiting = this.#slots.waiting - (this.#paces.size - reads.length)
-    const [oldest] = reads
-    if (this.#pacer !== null || oldest === undefined || waiting <= 0 || this.#isSlow) return
-    const ms = oldest.since + PACE - clock.steady()
+    if (this.#pacer !== null || reads.length === 0 || waiting <= 0) return
+    const usual = clock.steady() < this.#slowUntil ? SLOWER * PACE : PACE
+    const endOf = ({ since, times }: { since: number; times: number }): number =>
+      since + Math.max(usual, times * PACE)
+    const first = reads.reduce((a, b) => (endOf(b) < endOf(a) ? b : a))
+    const ms = endOf(first) - clock.steady()
     if (ms <= 0) {
-      oldest.pace.abort()
+      first.pace.abort()
       return this.#keepPace()
     }
     this.#pacer = clock.after(ms, () => {
@@ -483,7 +508,6 @@ export class Requester {
     const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
     observe?.({ operation, statusClass, seconds: (clock.steady() - started) / 1000 })
     if (reply === null) return
-    this.#isSlow = clock.steady() - started > PACE / 2
     this.offset.learn(reply.headers['date'], started, clock.steady())
     this.budget.learn(operation, usualBucket(operation), reply.headers, found().rateHeaders)
   }
@@ -511,6 +535,10 @@ export class Requester {
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
     return error
   }
+}
+
+function halfOf(slots: number): number {
+  return Math.max(1, Math.floor(slots / 2))
 }
 
 export function stopped(): ServiceError {

@@ -153,11 +153,14 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     const { name: handler } = spec
     // New lanes precede those that gave their place to others, so that every second claim begins with the latter.
     returnedFirst = crowded && !probing && !returnedFirst
-    const claimed = returnedFirst ? await store.lanes.claim({ handler, lanes: limit, returned: true }) : []
-    if (claimed.length < limit)
-      claimed.push(...(await store.lanes.claim({ handler, lanes: limit - claimed.length })))
-    if (!probing) crowded = claimed.length === limit
-    for (const lane of claimed) lanes.begin(lane, null, probing)
+    let left = limit
+    for (const returned of returnedFirst ? [true, false] : [false]) {
+      // Each lane begins at once: if the next claim fails, none stays claimed and idle.
+      const claimed = left > 0 ? await store.lanes.claim({ handler, lanes: left, returned }) : []
+      for (const lane of claimed) lanes.begin(lane, null, probing)
+      left -= claimed.length
+    }
+    if (!probing) crowded = left === 0
   }
 
   const pollLoop: PollLoop = createPollLoop({

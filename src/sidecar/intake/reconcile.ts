@@ -7,6 +7,7 @@ import { isOthers, type OwnerRecord } from '../../core/scope.ts'
 import type { ShardTopics } from '../../core/shards.ts'
 import type { HintedSession, KnownSession, Reading, Store } from '../../core/store.ts'
 import { traceIdOf, type TraceSource, type Tracer } from '../../core/trace.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import { backoff } from '../../std/backoff.ts'
 import { createCircuitBreaker } from '../../std/circuit-breaker.ts'
 import { messageOf } from '../../std/errors.ts'
@@ -33,11 +34,15 @@ import type { Sweep } from './sweep.ts'
  */
 const READERS = 10
 /**
- * Concurrent reads of sessions whose last read failed. Sessions whose reads hang until they time out must not take all places: for
- * HANGING milliseconds after a read had no answer, there are fewer.
+ * Concurrent reads of sessions whose last read hung. They must not take all places: for HANGING milliseconds after such a read, there
+ * are fewer.
  */
 const AGAIN = { usual: READERS, fewer: 4 }
 const HANGING = 150_000
+/** The most sessions whose hanging reads are remembered. */
+const HUNG = 1000
+/** A read that had no answer after so long hung, milliseconds; a proxy answers sooner for a service that is down. */
+const LONG = 4000
 /**
  * From this many dirty sessions (sessions with a hint) on, one page of the list is cheaper than one read for each
  * session.
@@ -81,9 +86,11 @@ export interface ReconcilerOptions {
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, bus, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
-  /** Reads after a failed one. */
+  /** Reads of sessions whose last read hung. */
   const repeated = new PQueue({ concurrency: AGAIN.usual })
-  /** When a read last had no answer, steady milliseconds. */
+  /** The sessions whose last read hung. */
+  const hung = new BoundedMap<string, true>(HUNG)
+  /** When a read last hung, steady milliseconds. */
   let hungAt = -Infinity
   const rest = createCircuitBreaker(
     options,
@@ -132,7 +139,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) {
-        const queue = entry.failures > 0 ? repeated : readers
+        const queue = hung.get(entry.sessionId ?? '') === undefined ? readers : repeated
         void queue.add(() => take(entry, prefetch))
       }
       if (dirty.length < free) return
@@ -216,6 +223,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     prefetch: (() => Promise<Map<string, Session>>) | null,
   ): Promise<void> => {
     const { sessionId } = entry
+    const begunAt = clock.steady()
     try {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
@@ -227,11 +235,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       }
       rest.end()
       if (clock.steady() - hungAt >= HANGING) repeated.concurrency = AGAIN.usual
+      hung.delete(sessionId ?? '')
     } catch (error) {
-      if (isHung(error)) {
+      if (sessionId !== null && isSilent(error) && clock.steady() - begunAt >= LONG) {
+        hung.set(sessionId, true)
         hungAt = clock.steady()
         repeated.concurrency = AGAIN.fewer
-      }
+      } else hung.delete(sessionId ?? '')
       await failed(entry, error)
     }
     pollLoop.wake()
@@ -287,8 +297,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 }
 
-function isHung(error: unknown): boolean {
-  return error instanceof ServiceError && (error.code === 'no_reply' || error.code === 'outpaced')
+function isSilent(error: unknown): boolean {
+  return error instanceof ServiceError && (error.silent || error.code === 'outpaced')
 }
 
 function retryAfterOf(error: unknown): number {

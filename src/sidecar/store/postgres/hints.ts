@@ -104,7 +104,7 @@ export class Hints {
       (limit) =>
         queries.rows<HintRow & { other_generation: number }>(
           `SELECT session_id, generation, other_generation, scope, failures, seen_stream, seen_webhook, seen_poll
-           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) AND (failures = 0 OR NOT $4)
+           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) AND (failures = 0 OR session_id = '' OR NOT $4)
            ORDER BY due_at LIMIT $2`,
           [Math.floor(now), limit, claimable, fresh],
         ),
@@ -129,7 +129,7 @@ export class Hints {
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ session_id: string; due_at: number }>(
-          `SELECT session_id, due_at FROM sidecar.hints WHERE ($2::smallint[] IS NULL OR shard = ANY ($2)) AND (failures = 0 OR NOT $3) ORDER BY due_at LIMIT $1`,
+          `SELECT session_id, due_at FROM sidecar.hints WHERE ($2::smallint[] IS NULL OR shard = ANY ($2)) AND (failures = 0 OR session_id = '' OR NOT $3) ORDER BY due_at LIMIT $1`,
           [limit, claimable, fresh],
         ),
       (one) => one.session_id,

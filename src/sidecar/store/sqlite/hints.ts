@@ -98,10 +98,10 @@ export class Hints {
     )
     this.#due = db.prepare<[number, number, number], HintRow>(
       `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
-       FROM hints WHERE due_at <= ? AND failures <= ? ORDER BY due_at LIMIT +?`,
+       FROM hints WHERE due_at <= ? AND (failures <= ? OR session_id = '') ORDER BY due_at LIMIT +?`,
     )
     this.#next = db.prepare<[number, number], { session_id: string; due_at: number }>(
-      'SELECT session_id, due_at FROM hints WHERE failures <= ? ORDER BY due_at LIMIT +?',
+      "SELECT session_id, due_at FROM hints WHERE failures <= ? OR session_id = '' ORDER BY due_at LIMIT +?",
     )
     this.#clear = db.prepare<[string, number]>('DELETE FROM hints WHERE session_id = ? AND generation = ?')
     this.#again = db.prepare<[string, number, number, number]>(
