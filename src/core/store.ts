@@ -82,8 +82,8 @@ export interface Resources {
 
 /** Sessions to read, one hint each, and the request for a sweep (null). */
 export interface HintQueue {
-  /** `fresh`: only hints whose read has not failed, and the request for a sweep. */
-  claim(room: number, fresh?: boolean): Promise<HintedSession[]>
+  /** `except`: sessions whose hints are left out. */
+  claim(room: number, except?: ReadonlySet<string>): Promise<HintedSession[]>
   /** The read failed; the failure is counted. */
   retry(hint: ClaimedHint, after: number): Promise<void>
   /**
@@ -95,8 +95,7 @@ export interface HintQueue {
   release(hint: ClaimedHint): Promise<void>
   /** Removes the request for a sweep, unless a new one came since the claim, and releases the claim. */
   finishSweep(hint: ClaimedHint): Promise<void>
-  /** `fresh`: as in `claim`. */
-  nextDue(fresh?: boolean): Promise<number | null>
+  nextDue(except?: ReadonlySet<string>): Promise<number | null>
 }
 
 /** Pending deliveries by lane. */

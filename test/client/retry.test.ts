@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { isParticular, type ServiceError } from '../../src/core/errors.ts'
 import { faultOf, refusal, routes, startBench } from '../support/service/client.ts'
 import { plainDocument } from '../support/service/documents.ts'
@@ -220,28 +220,50 @@ describe('reads that hang', () => {
     expect((await waiting).usable).toBe(true)
   })
 
-  test('that were ended before take at most half of the slots, also with a part of them', async () => {
+  /** A client of `processes` with one token. Four reads hang, and were ended before because others waited. */
+  async function withHungReads(processes: number) {
     const ids = ['a', 'b', 'c', 'd']
-    const answers: Record<string, Answerer> = { 'GET /v1/health': inTurn(health) }
+    const answers: Record<string, Answerer> = { [`POST ${ANSWER}`]: inTurn({ body: {} }) }
     for (const id of ids) answers[`GET /v1/sessions/${id}`] = hang
-    await using bench = await startBench(routes(null, answers))
-    const { service, server, clock } = bench
-    service.share(3)
-    const first = ids.map((id) => faultOf(service.readSession(id)))
-    const healthy = [service.health(), service.health(), service.health(), service.health()]
-    for (let times = 0; times < 2; times++) {
-      await until(() => clock.waiting > 0)
-      clock.advance(5000)
+    const bench = await startBench(routes(plainDocument, answers))
+    onTestFinished(() => bench[Symbol.asyncDispose]())
+    const { service, clock } = bench
+    service.share(processes)
+    const codes: string[] = []
+    const begin = (): void => {
+      for (const id of ids)
+        void faultOf(service.readSession(id)).then((error) => codes.push((error as ServiceError).code))
     }
-    await Promise.all(healthy)
-    for (const fault of first) expect(await fault).toMatchObject({ code: 'outpaced' })
-    const before = server.asked.length
-    const again = ids.map((id) => faultOf(service.readSession(id)))
-    await until(() => server.asked.length > before)
-    expect((await service.health()).usable).toBe(true)
-    expect(server.asked.slice(before).filter(({ path }) => path.startsWith('/v1/sessions/'))).toHaveLength(1)
-    service.stop()
-    await Promise.all(again)
+    /** Other requests, at once. @returns the milliseconds until all are answered. */
+    const others = async (count: number): Promise<number> => {
+      const begun = clock.now()
+      let served = 0
+      for (let made = 0; made < count; made++)
+        void service.answer('s1', 'c1', { output: 'x' }, { key: 'key' }).then(() => served++)
+      await until(() => {
+        if (served < count && clock.waiting > 0) clock.advance(clock.next)
+        return served === count
+      })
+      return clock.now() - begun
+    }
+    begin()
+    while (codes.length < ids.length) await others(2)
+    expect(codes.splice(0)).toEqual(ids.map(() => 'outpaced'))
+    begin()
+    return { codes, others }
+  }
+
+  test('that were ended before keep only half of the slots', async () => {
+    const { others } = await withHungReads(3)
+    // One of two slots is kept. In the other, three reads are ended one after the other.
+    expect(await others(1)).toBeLessThanOrEqual(20_000)
+  })
+
+  test('that were ended before count as failed if there is only one slot', async () => {
+    const { codes, others } = await withHungReads(8)
+    expect(await others(1)).toBeLessThanOrEqual(4 * 15_000 + 5000)
+    while (codes.length < 4) await others(2)
+    expect(codes).toEqual(['no_reply', 'no_reply', 'no_reply', 'no_reply'])
   })
 
   test('show with their errors whether other requests succeed meanwhile', async () => {

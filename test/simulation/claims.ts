@@ -45,8 +45,8 @@ export function noteClaims(store: Store, held: Claims): Store {
     },
     hints: {
       ...hints,
-      async claim(room, fresh) {
-        const dirty = await hints.claim(room, fresh)
+      async claim(room, except) {
+        const dirty = await hints.claim(room, except)
         for (const { sessionId } of dirty) held.take(`hint ${sessionId}`)
         return dirty
       },

@@ -370,8 +370,8 @@ export class Face {
     )
     making = false
     ownership.face = this
-    this.#hints = db.prepare<[number], { session_id: string; due_at: number }>(
-      "SELECT session_id, due_at FROM hints WHERE failures <= ? OR session_id = '' ORDER BY due_at",
+    this.#hints = db.prepare<[], { session_id: string; due_at: number }>(
+      'SELECT session_id, due_at FROM hints ORDER BY due_at',
     )
     this.#lanes = db.prepare<[string], { id: number; key: string; due_at: number }>(
       `SELECT l.id, l.key, l.due_at FROM lanes l JOIN handlers h ON h.number = l.handler
@@ -640,8 +640,8 @@ export class Face {
       log: { ...guarded(inner.log), commit: (batch, patience) => this.#commit(batch, patience) },
       resources: guarded(inner.resources),
       hints: {
-        claim: (room, fresh = false) => reach(() => this.#claimHints(room, fresh)),
-        nextDue: (fresh = false) => reach(async () => this.#nextHint(fresh)),
+        claim: (room, except) => reach(() => this.#claimHints(room, except)),
+        nextDue: (except) => reach(async () => this.#nextHint(except)),
         retry: (hint, after) => this.#returnHint(hint, () => inner.hints.retry(hint, after)),
         defer: (hint, after) => this.#returnHint(hint, () => this.#defer(hint, after)),
         finishSweep: (hint) => this.#returnHint(hint, () => inner.hints.finishSweep(hint)),
@@ -807,10 +807,10 @@ export class Face {
     this.#wake(topics, subjects)
   }
 
-  async #claimHints(room: number, fresh: boolean): Promise<HintedSession[]> {
+  async #claimHints(room: number, except?: ReadonlySet<string>): Promise<HintedSession[]> {
     let left = room
     const claimed: HintedSession[] = []
-    for (const hint of await this.#inner.hints.claim(ALL, fresh)) {
+    for (const hint of await this.#inner.hints.claim(ALL, except)) {
       const lease = this.#give(`hint ${hint.sessionId ?? ''}`, hint.sessionId, left)
       if (lease === null) continue
       const elsewhere = [...(this.#shared.hinted.get(hint.sessionId ?? '') ?? [])].some(
@@ -866,8 +866,9 @@ export class Face {
     return claimed
   }
 
-  #nextHint(fresh: boolean): number | null {
-    return this.#next(this.#hints.iterate(fresh ? 0 : Number.MAX_SAFE_INTEGER), ({ session_id: id }) => ({
+  #nextHint(except?: ReadonlySet<string>): number | null {
+    const hints = this.#hints.all().filter(({ session_id: id }) => except?.has(id) !== true)
+    return this.#next(hints, ({ session_id: id }) => ({
       key: `hint ${id}`,
       sessionId: id === '' ? null : id,
     }))

@@ -95,12 +95,21 @@ const PAUSE = { base: 250, max: 5000 }
 const PACE = 5000
 /** So many times longer it keeps it if the last answers were slow. */
 const SLOWER = 3
-/** After one was ended, the reads of its subject are not ended for so long, milliseconds. */
-const UNPACED = 300_000
+/** After one was ended, the reads of its subject are treated as slow for so long, milliseconds. */
+const REMEMBERED = 300_000
 /** The paths and subjects whose last failure is remembered. */
 const FAILING = 1000
 /** Requests that may wait for a slot; a program with more of them has a leak. */
 const WAITING_MAX = 1000
+
+/** A read under way that may be ended while others wait. */
+interface PacedRead {
+  /** Steady milliseconds. */
+  since: number
+  /** A read of its subject was ended before. */
+  again: boolean
+  pace: AbortController
+}
 
 /** The token, and whether the service still accepts it. A rejected token is never sent again (rule AUT-28). */
 export class Authorization {
@@ -162,15 +171,13 @@ export class Requester {
   /** Ends the waits before repeated attempts. */
   readonly #drain = new AbortController()
   /** The reads under way that give their slots to others, the oldest first. */
-  readonly #paces = new Set<{ since: number; times: number; pace: AbortController }>()
+  readonly #paces = new Set<PacedRead>()
   /** Fires when the oldest of them must give its slot to a request that waits. */
   #pacer: Timer | null = null
   /** When the last request of a path had no answer (steady milliseconds), and what its error showed. */
   readonly #failing = new BoundedMap<string, { at: number; beside: Beside }>(FAILING)
   /** When a read of a subject was ended because others waited, steady milliseconds. */
   readonly #outpaced = new BoundedMap<string, number>(FAILING)
-  /** The places for reads of such subjects. */
-  readonly #slow: Slots
   /** Until then the last answers count as slow, steady milliseconds. */
   #slowUntil = -Infinity
   /** When the last request of each operation succeeded, steady milliseconds. */
@@ -189,14 +196,12 @@ export class Requester {
     })
     this.#logWait = createWaitLog(options.clock, options.log)
     this.#slots = new Slots(options.maxInFlight)
-    this.#slow = new Slots(halfOf(options.maxInFlight))
     this.#pool = { size: options.maxInFlight }
   }
 
   /** `processes` processes use our token: this one may have an equal part of the requests under way. */
   share(processes: number): void {
     this.#slots.resize(Math.max(1, Math.floor(this.#options.maxInFlight / processes)))
-    this.#slow.resize(halfOf(this.#slots.size))
   }
 
   onRefused(listener: (refused: RefusedFor) => void): void {
@@ -217,22 +222,10 @@ export class Requester {
 
   /**
    * As `send`, for a read that its caller repeats later. Reads of eight sessions may hang until they time out, and everything
-   * else would wait for their slots. So such a read ends with `outpaced` while others wait. For a while after that, the reads of
-   * `subject` have their whole time, so that a slow session can be read, too: but they take at most half of the slots.
+   * else would wait for their slots. So such a read ends with `outpaced` while others wait (`#keepPace`). `subject`: the session.
    */
-  async read(call: Call, subject: string): Promise<HttpReply> {
-    const { clock } = this.#options
-    const outpacedAt = this.#outpaced.get(subject)
-    const isSlow = outpacedAt !== undefined && clock.steady() - outpacedAt < UNPACED
-    if (!isSlow) return await this.#noted(call, () => this.persist(call, () => this.#paced(call, subject, 1)))
-    // The only slot is not left to one read for the whole time either.
-    const once = (): Promise<HttpReply> =>
-      this.#slots.size === 1 ? this.#paced(call, subject, SLOWER) : this.#once(call)
-    try {
-      return await this.#slow.run(() => this.#noted(call, () => this.persist(call, once)), call.signal)
-    } catch (error) {
-      throw call.signal?.aborted === true ? ended(call.signal) : error
-    }
+  read(call: Call, subject: string): Promise<HttpReply> {
+    return this.#noted(call, () => this.persist(call, () => this.#paced(call, subject)))
   }
 
   /**
@@ -260,10 +253,11 @@ export class Requester {
     }
   }
 
-  /** `times`: how many times the usual pace the read may take while others wait. */
-  async #paced(call: Call, subject: string, times: number): Promise<HttpReply> {
+  async #paced(call: Call, subject: string): Promise<HttpReply> {
     const { clock } = this.#options
-    const paced = { since: clock.steady(), times, pace: new AbortController() }
+    const since = clock.steady()
+    const again = since - (this.#outpaced.get(subject) ?? -Infinity) < REMEMBERED
+    const paced: PacedRead = { since, again, pace: new AbortController() }
     this.#paces.add(paced)
     this.#keepPace()
     const { signal } = paced.pace
@@ -272,33 +266,40 @@ export class Requester {
         ...call,
         signal: call.signal === undefined ? signal : AbortSignal.any([call.signal, signal]),
       })
-      const took = clock.steady() - paced.since
+      const took = clock.steady() - since
       this.#slowUntil = took > PACE / 2 ? clock.steady() + 2 * PACE : -Infinity
+      if (took < PACE) this.#outpaced.delete(subject)
       return reply
     } catch (error) {
       if (!signal.aborted || !(error instanceof ServiceError) || error.code !== 'no_reply') throw error
       this.#outpaced.set(subject, clock.steady())
-      const message = `no answer within ${PACE / 1000} s, and other requests wait`
-      throw new ServiceError({ code: 'outpaced', status: 0, message, uncertain: true })
+      // With a single slot no read has its whole time: this was all that it gets.
+      const code = again && this.#slots.size === 1 ? 'no_reply' : 'outpaced'
+      const message = `no answer within ${Math.round((clock.steady() - since) / 1000)} s, and other requests wait`
+      throw new ServiceError({ code, status: 0, message, uncertain: true })
     } finally {
       this.#paces.delete(paced)
     }
   }
 
   /**
-   * While requests wait for a slot, ends the reads that are under way for too long, as many as wait. If the last answers were slow,
-   * the others are no faster, and each has more time.
+   * While requests wait for a slot, ends the reads that are under way for too long, as many as wait. So that slow sessions can be
+   * read, too, those whose last read was ended keep up to half of the slots. If the last answers were slow, the others are no
+   * faster, and each has more time.
    */
   #keepPace(): void {
     const { clock } = this.#options
     const reads = [...this.#paces].filter(({ pace }) => !pace.signal.aborted)
     /** Requests that wait, and for which no read is being ended. */
     const waiting = this.#slots.waiting - (this.#paces.size - reads.length)
-    if (this.#pacer !== null || reads.length === 0 || waiting <= 0) return
+    if (this.#pacer !== null || waiting <= 0) return
     const usual = clock.steady() < this.#slowUntil ? SLOWER * PACE : PACE
-    const endOf = ({ since, times }: { since: number; times: number }): number =>
-      since + Math.max(usual, times * PACE)
-    const first = reads.reduce((a, b) => (endOf(b) < endOf(a) ? b : a))
+    const half = Math.floor(this.#slots.size / 2)
+    const kept = new Set(reads.filter(({ again }) => again).slice(0, half))
+    const endOf = ({ since, again }: PacedRead): number =>
+      since + (again && half === 0 ? SLOWER * PACE : usual)
+    const [first] = reads.filter((read) => !kept.has(read)).toSorted((a, b) => endOf(a) - endOf(b))
+    if (first === undefined) return
     const ms = endOf(first) - clock.steady()
     if (ms <= 0) {
       first.pace.abort()
@@ -535,10 +536,6 @@ export class Requester {
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
     return error
   }
-}
-
-function halfOf(slots: number): number {
-  return Math.max(1, Math.floor(slots / 2))
 }
 
 export function stopped(): ServiceError {

@@ -7,7 +7,6 @@ import { isOthers, type OwnerRecord } from '../../core/scope.ts'
 import type { ShardTopics } from '../../core/shards.ts'
 import type { HintedSession, KnownSession, Reading, Store } from '../../core/store.ts'
 import { traceIdOf, type TraceSource, type Tracer } from '../../core/trace.ts'
-import { BoundedMap } from '../../std/bounded-map.ts'
 import { backoff } from '../../std/backoff.ts'
 import { createCircuitBreaker } from '../../std/circuit-breaker.ts'
 import { messageOf } from '../../std/errors.ts'
@@ -89,7 +88,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   /** Reads of sessions whose last read hung. */
   const repeated = new PQueue({ concurrency: AGAIN.usual })
   /** The sessions whose last read hung. */
-  const hung = new BoundedMap<string, true>(HUNG)
+  const hung = new Set<string>()
   /** When a read last hung, steady milliseconds. */
   let hungAt = -Infinity
   const rest = createCircuitBreaker(
@@ -124,8 +123,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const roomIn = ({ concurrency, size, pending }: PQueue): number => concurrency * 2 - size - pending
   const room = (): number =>
     rest.trying ? 1 - readers.size - readers.pending - repeated.size - repeated.pending : roomIn(readers)
-  /** Whether only hints whose read has not failed are claimed. */
-  const fresh = (): boolean => roomIn(repeated) <= 0
+  /** If there is no room for sessions whose last read hung, their hints are left out. */
+  const leftOut = (): ReadonlySet<string> | undefined => (roomIn(repeated) <= 0 ? hung : undefined)
 
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
@@ -135,14 +134,16 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (rest.until > clock.steady()) return
       const free = room()
       if (free <= 0 || !pollLoop.running) return
-      const dirty = await store.hints.claim(free, fresh())
+      const except = leftOut()
+      const asked = hung.size > 0 && except === undefined ? Math.min(free, roomIn(repeated)) : free
+      const dirty = await store.hints.claim(asked, except)
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) {
-        const queue = hung.get(entry.sessionId ?? '') === undefined ? readers : repeated
+        const queue = hung.has(entry.sessionId ?? '') ? repeated : readers
         void queue.add(() => take(entry, prefetch))
       }
-      if (dirty.length < free) return
+      if (dirty.length < asked) return
     }
   }
 
@@ -154,7 +155,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!(await hasLooked())) return store.shards.leads ? firstRetry - clock.steady() : FIRST_LOOK
       if (rest.until > clock.steady()) return rest.until - clock.steady()
       // The next read that ends wakes the loop.
-      return room() <= 0 ? null : await store.hints.nextDue(fresh())
+      return room() <= 0 ? null : await store.hints.nextDue(leftOut())
     },
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
   })
@@ -237,11 +238,14 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (clock.steady() - hungAt >= HANGING) repeated.concurrency = AGAIN.usual
       hung.delete(sessionId ?? '')
     } catch (error) {
+      hung.delete(sessionId ?? '')
       if (sessionId !== null && isSilent(error) && clock.steady() - begunAt >= LONG) {
-        hung.set(sessionId, true)
+        const [oldest] = hung
+        if (oldest !== undefined && hung.size >= HUNG) hung.delete(oldest)
+        hung.add(sessionId)
         hungAt = clock.steady()
         repeated.concurrency = AGAIN.fewer
-      } else hung.delete(sessionId ?? '')
+      }
       await failed(entry, error)
     }
     pollLoop.wake()
@@ -298,7 +302,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 }
 
 function isSilent(error: unknown): boolean {
-  return error instanceof ServiceError && (error.silent || error.code === 'outpaced')
+  if (!(error instanceof ServiceError) || error.retryAfter !== null) return false
+  return error.silent || error.code === 'outpaced'
 }
 
 function retryAfterOf(error: unknown): number {

@@ -136,8 +136,8 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'the queue is asked also where nothing more can be taken',
     'sidecar/intake/reconcile.ts',
-    'return room() <= 0 ? null : await store.hints.nextDue(fresh())',
-    'return await store.hints.nextDue(fresh())',
+    'return room() <= 0 ? null : await store.hints.nextDue(leftOut())',
+    'return await store.hints.nextDue(leftOut())',
   ),
   mutant(
     'a call that was accepted before its session was stored is not looked for',

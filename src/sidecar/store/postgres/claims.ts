@@ -45,21 +45,22 @@ export class Claims<K> {
     for (const released of this.#claiming) released.add(key)
   }
 
-  /** Claims as many of the rows that `find` reads as there is room for. */
+  /** Claims as many of the rows that `find` reads as there is room for. `except`: keys that are left out. */
   async claim<R>(
     room: number,
     find: (limit: number) => Promise<R[]>,
     placeOf: (row: R) => [key: K, shard: number],
+    except: ReadonlySet<K> = new Set(),
   ): Promise<R[]> {
     if (room <= 0) return []
     const released = new Set<K>()
     this.#claiming.add(released)
     try {
       const claimed: R[] = []
-      for (const row of await find(room + this.size)) {
+      for (const row of await find(room + this.size + except.size)) {
         if (claimed.length === room) break
         const [key, shard] = placeOf(row)
-        if (this.#claimed.has(key) || released.has(key) || !this.#mayClaim(shard)) continue
+        if (this.#claimed.has(key) || released.has(key) || except.has(key) || !this.#mayClaim(shard)) continue
         this.add(key, shard)
         claimed.push(row)
       }
@@ -70,8 +71,12 @@ export class Claims<K> {
   }
 
   /** The first row that `find` reads and that is not claimed. */
-  async first<R>(find: (limit: number) => Promise<R[]>, keyOf: (row: R) => K): Promise<R | null> {
-    const rows = await find(this.size + 1)
-    return rows.find((row) => !this.#claimed.has(keyOf(row))) ?? null
+  async first<R>(
+    find: (limit: number) => Promise<R[]>,
+    keyOf: (row: R) => K,
+    except: ReadonlySet<K> = new Set(),
+  ): Promise<R | null> {
+    const rows = await find(this.size + except.size + 1)
+    return rows.find((row) => !this.#claimed.has(keyOf(row)) && !except.has(keyOf(row))) ?? null
   }
 }

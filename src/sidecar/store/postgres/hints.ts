@@ -8,6 +8,7 @@ import {
   scopeOf,
   SWEEP,
   type HintRow,
+  NONE,
   type Since,
 } from '../sqlite/hints.ts'
 import { seenOf } from '../sqlite/log.ts'
@@ -91,10 +92,10 @@ export class Hints {
     this.#since.set(key, { generation, hints: before ?? hints })
   }
 
-  /** `fresh`: only hints whose read has not failed. */
+  /** `except`: sessions whose hints are left out. */
   async claim(
     queries: Queries,
-    { room, fresh }: { room: number; fresh: boolean },
+    { room, except = NONE }: { room: number; except: ReadonlySet<string> | undefined },
     now: number,
   ): Promise<HintedSession[]> {
     const { claimable } = this.#membership
@@ -104,11 +105,11 @@ export class Hints {
       (limit) =>
         queries.rows<HintRow & { other_generation: number }>(
           `SELECT session_id, generation, other_generation, scope, failures, seen_stream, seen_webhook, seen_poll
-           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) AND (failures = 0 OR session_id = '' OR NOT $4)
-           ORDER BY due_at LIMIT $2`,
-          [Math.floor(now), limit, claimable, fresh],
+           FROM sidecar.hints WHERE due_at <= $1::bigint AND ($3::smallint[] IS NULL OR shard = ANY ($3)) ORDER BY due_at LIMIT $2`,
+          [Math.floor(now), limit, claimable],
         ),
       (row) => [row.session_id, placeOf(row.session_id)],
+      except,
     )
     return rows.map((row) => {
       this.#before.set(row.session_id, [row.generation, row.other_generation])
@@ -123,16 +124,17 @@ export class Hints {
     })
   }
 
-  async next(queries: Queries, fresh: boolean): Promise<number | null> {
+  async next(queries: Queries, except: ReadonlySet<string> = NONE): Promise<number | null> {
     const { claimable } = this.#membership
     if (claimable?.length === 0) return null
     const row = await this.#claims.first(
       (limit) =>
         queries.rows<{ session_id: string; due_at: number }>(
-          `SELECT session_id, due_at FROM sidecar.hints WHERE ($2::smallint[] IS NULL OR shard = ANY ($2)) AND (failures = 0 OR session_id = '' OR NOT $3) ORDER BY due_at LIMIT $1`,
-          [limit, claimable, fresh],
+          `SELECT session_id, due_at FROM sidecar.hints WHERE $2::smallint[] IS NULL OR shard = ANY ($2) ORDER BY due_at LIMIT $1`,
+          [limit, claimable],
         ),
       (one) => one.session_id,
+      except,
     )
     return row?.due_at ?? null
   }

@@ -355,9 +355,9 @@ function createStore(
       heldFrames: () => ask((queries) => owners.held(queries)),
     },
     hints: {
-      claim: (room, fresh = false) =>
+      claim: (room, except) =>
         claim(
-          (queries) => hints.claim(queries, { room, fresh }, now()),
+          (queries) => hints.claim(queries, { room, except }, now()),
           (hint) => hints.release(hint),
         ),
       async retry(hint, after) {
@@ -375,7 +375,7 @@ function createStore(
         await write((queries) => hints.swept(queries, hint), undefined, OF_HINTS)
         hints.release(hint)
       },
-      nextDue: async (fresh = false) => waitUntil(await ask((queries) => hints.next(queries, fresh))),
+      nextDue: async (except) => waitUntil(await ask((queries) => hints.next(queries, except))),
     },
     lanes: {
       claim: (room) =>

@@ -22,8 +22,7 @@ export function scopeOf(bits: number): HintScope {
 /** Delay of the read of a session whose frames are held, milliseconds: frames that arrive together cause one read. */
 export const HELD_DELAY = 30
 
-/** More than a hint ever has. */
-const ANY_FAILURES = Number.MAX_SAFE_INTEGER
+export const NONE: ReadonlySet<string> = new Set()
 
 /** The key of the hint that requests a sweep: it has no session. */
 export const SWEEP = ''
@@ -96,12 +95,12 @@ export class Hints {
          seen_webhook = coalesce(seen_webhook, excluded.seen_webhook),
          seen_poll = coalesce(seen_poll, excluded.seen_poll)`,
     )
-    this.#due = db.prepare<[number, number, number], HintRow>(
+    this.#due = db.prepare<[number, number], HintRow>(
       `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
-       FROM hints WHERE due_at <= ? AND (failures <= ? OR session_id = '') ORDER BY due_at LIMIT +?`,
+       FROM hints WHERE due_at <= ? ORDER BY due_at LIMIT +?`,
     )
-    this.#next = db.prepare<[number, number], { session_id: string; due_at: number }>(
-      "SELECT session_id, due_at FROM hints WHERE failures <= ? OR session_id = '' ORDER BY due_at LIMIT +?",
+    this.#next = db.prepare<[number], { session_id: string; due_at: number }>(
+      'SELECT session_id, due_at FROM hints ORDER BY due_at LIMIT +?',
     )
     this.#clear = db.prepare<[string, number]>('DELETE FROM hints WHERE session_id = ? AND generation = ?')
     this.#again = db.prepare<[string, number, number, number]>(
@@ -135,12 +134,13 @@ export class Hints {
     }
   }
 
-  /** `fresh`: only hints whose read has not failed. */
-  claim(limit: number, now: number, fresh: boolean): HintedSession[] {
+  /** `except`: sessions whose hints are left out. */
+  claim(limit: number, now: number, except: ReadonlySet<string> = NONE): HintedSession[] {
     const dirty: HintedSession[] = []
-    for (const row of this.#due.all(now, fresh ? 0 : ANY_FAILURES, limit + this.#claimed.size)) {
+    // The first rows may be left out, so the query asks for that many rows more.
+    for (const row of this.#due.all(now, limit + this.#claimed.size + except.size)) {
       if (dirty.length === limit) break
-      if (this.#claimed.has(row.session_id)) continue
+      if (this.#claimed.has(row.session_id) || except.has(row.session_id)) continue
       this.#claimed.set(row.session_id, null)
       dirty.push({
         sessionId: row.session_id === SWEEP ? null : row.session_id,
@@ -154,9 +154,9 @@ export class Hints {
     return dirty
   }
 
-  next(fresh: boolean): number | null {
-    for (const row of this.#next.all(fresh ? 0 : ANY_FAILURES, this.#claimed.size + 1)) {
-      if (!this.#claimed.has(row.session_id)) return row.due_at
+  next(except: ReadonlySet<string> = NONE): number | null {
+    for (const row of this.#next.all(this.#claimed.size + except.size + 1)) {
+      if (!this.#claimed.has(row.session_id) && !except.has(row.session_id)) return row.due_at
     }
     return null
   }

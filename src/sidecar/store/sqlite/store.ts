@@ -255,7 +255,7 @@ export function createSqliteStore(
   }
 
   const hintQueue: HintQueue = {
-    claim: (room, fresh = false) => ask(() => hints.claim(room, clock.steady(), fresh)),
+    claim: (room, except) => ask(() => hints.claim(room, clock.steady(), except)),
     async retry(hint, after) {
       await write(() => hints.postpone(hint, clock.steady() + after))
       hints.release(hint)
@@ -271,7 +271,7 @@ export function createSqliteStore(
       await write(() => hints.swept(hint))
       hints.release(hint)
     },
-    nextDue: (fresh = false) => ask(() => waitUntil(hints.next(fresh))),
+    nextDue: (except) => ask(() => waitUntil(hints.next(except))),
   }
 
   const laneQueue: LaneQueue = {

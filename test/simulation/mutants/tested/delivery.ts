@@ -111,7 +111,7 @@ export const DELIVERY: readonly Mutant[] = [
     { file: 'client/retry.test.ts', only: 'give their slots' },
     'reads that hang keep their slots while others wait',
     'client/transport/requester.ts',
-    'if (this.#pacer !== null || reads.length === 0 || waiting <= 0) return',
+    'if (this.#pacer !== null || waiting <= 0) return',
     'if (waiting < Infinity) return',
   ),
   tested(
@@ -122,11 +122,11 @@ export const DELIVERY: readonly Mutant[] = [
     'same: 0,',
   ),
   tested(
-    { file: 'store/state.test.ts', only: 'are left out on request' },
-    'sessions whose reads failed are claimed although they have no room',
+    { file: 'store/state.test.ts', only: 'of given sessions are left out' },
+    'sessions whose reads hang are claimed although there is no room for them',
     'sidecar/store/sqlite/hints.ts',
-    'this.#due.all(now, fresh ? 0 : ANY_FAILURES',
-    'this.#due.all(now, ANY_FAILURES',
+    'this.#claimed.has(row.session_id) || except.has(row.session_id)',
+    'this.#claimed.has(row.session_id)',
   ),
   tested(
     { file: 'system/stall.test.ts', only: 'no timeout' },
@@ -164,11 +164,11 @@ export const DELIVERY: readonly Mutant[] = [
     'worst',
   ),
   tested(
-    { file: 'client/retry.test.ts', only: 'at most half of the slots' },
+    { file: 'client/retry.test.ts', only: 'keep only half' },
     'slow sessions take all slots',
     'client/transport/requester.ts',
-    'Math.max(1, Math.floor(slots / 2))',
-    'slots',
+    'Math.floor(this.#slots.size / 2)',
+    'this.#slots.size',
   ),
   tested(
     { file: 'client/retry.test.ts', only: 'after slow answers' },
