@@ -8,7 +8,6 @@ import {
   scopeOf,
   SWEEP,
   type HintRow,
-  NONE,
   type Since,
 } from '../sqlite/hints.ts'
 import { seenOf } from '../sqlite/log.ts'
@@ -95,7 +94,7 @@ export class Hints {
   /** `except`: sessions whose hints are left out. */
   async claim(
     queries: Queries,
-    { room, except = NONE }: { room: number; except: ReadonlySet<string> | undefined },
+    { room, except }: { room: number; except: ReadonlySet<string> | undefined },
     now: number,
   ): Promise<HintedSession[]> {
     const { claimable } = this.#membership
@@ -124,7 +123,7 @@ export class Hints {
     })
   }
 
-  async next(queries: Queries, except: ReadonlySet<string> = NONE): Promise<number | null> {
+  async next(queries: Queries, except?: ReadonlySet<string>): Promise<number | null> {
     const { claimable } = this.#membership
     if (claimable?.length === 0) return null
     const row = await this.#claims.first(

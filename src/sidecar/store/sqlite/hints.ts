@@ -22,7 +22,7 @@ export function scopeOf(bits: number): HintScope {
 /** Delay of the read of a session whose frames are held, milliseconds: frames that arrive together cause one read. */
 export const HELD_DELAY = 30
 
-export const NONE: ReadonlySet<string> = new Set()
+const NONE: ReadonlySet<string> = new Set()
 
 /** The key of the hint that requests a sweep: it has no session. */
 export const SWEEP = ''
