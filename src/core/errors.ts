@@ -93,7 +93,7 @@ export class ServiceError extends Error {
 
   /** The service did not answer although the request was sent; a proxy may have answered for it. */
   get silent(): boolean {
-    return this.code === 'no_reply' || GATEWAY.has(this.status)
+    return this.code === 'no_reply' || this.code === 'too_slow' || GATEWAY.has(this.status)
   }
 
   /** No answer, or a temporary one. */

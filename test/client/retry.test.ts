@@ -259,11 +259,32 @@ describe('reads that hang', () => {
     expect(await others(1)).toBeLessThanOrEqual(20_000)
   })
 
-  test('that were ended before count as failed if there is only one slot', async () => {
+  test('that were ended before count as without an answer if there is only one slot', async () => {
     const { codes, others } = await withHungReads(8)
     expect(await others(1)).toBeLessThanOrEqual(4 * 15_000 + 5000)
     while (codes.length < 4) await others(2)
-    expect(codes).toEqual(['no_reply', 'no_reply', 'no_reply', 'no_reply'])
+    expect(codes).toEqual(['too_slow', 'too_slow', 'too_slow', 'too_slow'])
+  })
+
+  test('count as without an answer after an attempt that had its whole time, though the next one was ended', async () => {
+    let attempts = 0
+    const answers: Record<string, Answerer> = {
+      // The first attempt breaks as after a time-out.
+      [HUNG]: (_asked, response) => {
+        if (++attempts === 1) response.destroy()
+        return null
+      },
+      [`POST ${ANSWER}`]: inTurn({ body: {} }),
+    }
+    await using bench = await startBench(routes(plainDocument, answers), { maxInFlight: 1 })
+    const { service, clock } = bench
+    const hung = faultOf(service.readSession('hung'))
+    await until(() => attempts === 2)
+    const answered = service.answer('s1', 'c1', { output: 'x' }, { key: 'key' })
+    await until(() => clock.waiting > 0)
+    clock.advance(5000)
+    await answered
+    expect(await hung).toMatchObject({ code: 'no_reply' })
   })
 
   test('show with their errors whether other requests succeed meanwhile', async () => {

@@ -274,7 +274,7 @@ export class Requester {
       if (!signal.aborted || !(error instanceof ServiceError) || error.code !== 'no_reply') throw error
       this.#outpaced.set(subject, clock.steady())
       // With a single slot no read has its whole time: this was all that it gets.
-      const code = again && this.#slots.size === 1 ? 'no_reply' : 'outpaced'
+      const code = again && this.#slots.size === 1 ? 'too_slow' : 'outpaced'
       const message = `no answer within ${Math.round((clock.steady() - since) / 1000)} s, and other requests wait`
       throw new ServiceError({ code, status: 0, message, uncertain: true })
     } finally {
@@ -316,6 +316,8 @@ export class Requester {
     const { clock, random, onRetry, log } = this.#options
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
     let silent = false
+    /** The error of the last attempt that had its whole time. */
+    let timedOut: ServiceError | null = null
     let failures = 0
     // If discovery finds the header only after the first attempt, that attempt was sent without the key.
     let keyed = call.posting !== undefined
@@ -326,7 +328,9 @@ export class Requester {
       } catch (error) {
         if (call.signal?.aborted === true) throw ended(call.signal)
         if (!(error instanceof ServiceError)) throw error
-        const last = silent ? error.afterSilence() : error
+        if (error.code === 'no_reply') timedOut = error
+        const isOutpaced = error.code === 'outpaced' && timedOut !== null
+        const last = isOutpaced ? timedOut : silent ? error.afterSilence() : error
         if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
         // A refusal by a closed bucket is not a failed attempt: the request waits in the queue of the bucket.

@@ -184,4 +184,11 @@ export const DELIVERY: readonly Mutant[] = [
     'for (const lane of claimed) lanes.begin(lane, null, probing)\n      left',
     'if (!returned) for (const lane of claimed) lanes.begin(lane, null, probing)\n      left',
   ),
+  tested(
+    { file: 'client/retry.test.ts', only: 'had its whole time' },
+    'an attempt that had its whole time is forgotten when the next one is ended',
+    'client/transport/requester.ts',
+    "error.code === 'outpaced' && timedOut !== null",
+    'timedOut !== null && silent && false',
+  ),
 ]
