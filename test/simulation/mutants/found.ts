@@ -169,8 +169,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'an earlier attempt without a reply is forgotten',
     'client/transport/requester.ts',
-    'const last = silent ? error.afterSilence() : error',
-    'const last = error',
+    'const last = isOutpaced ? timedOut : silent ? error.afterSilence() : error',
+    'const last = isOutpaced ? timedOut : error',
   ),
   mutant(
     'a call that was posted before a crash counts as ours at once',
