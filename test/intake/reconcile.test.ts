@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { ServiceError } from '../../src/core/errors.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Service } from '../../src/core/ports.ts'
 import { allShards } from '../../src/core/shards.ts'
@@ -134,4 +135,76 @@ it('a process that does not lead counts as started although the leader cannot re
     [60_500, true],
   ])
   await reconciler.stop(0)
+})
+
+it('sessions whose reads hang leave places to all others, to a failed read and to a failed sweep', async () => {
+  const clock = new VirtualClock()
+  const { store } = await openStore({ clock })
+  const hint = (sessionId: string | null): Hint => ({
+    sessionId,
+    channel: 'poll',
+    at: 1,
+    scope: 'session',
+    delay: 0,
+  })
+  const reads: { sessionId: string | null; at: number }[] = []
+  const failing = new Set<string | null>()
+  let mostHung = 0
+  let hung = 0
+  const failOnce = (sessionId: string | null): void => {
+    reads.push({ sessionId, at: clock.steady() })
+    if (!failing.delete(sessionId)) return
+    throw new ServiceError({ code: 'internal_error', status: 500, message: 'failed' })
+  }
+  const reader: Pick<SessionReader, 'read'> = {
+    async read(entry, sessionId) {
+      if (sessionId.startsWith('ses_hung')) {
+        mostHung = Math.max(mostHung, ++hung)
+        await new Promise<void>((resolve) => clock.after(30_000, resolve))
+        hung--
+        throw new ServiceError({ code: 'no_reply', status: 0, message: 'no answer' })
+      }
+      failOnce(sessionId)
+      await store.hints.retry(entry, 86_400_000)
+      return true
+    },
+  }
+  const sweep: Pick<Sweep, 'looked' | 'run'> = {
+    looked: async () => true,
+    run: async () => failOnce(null),
+  }
+  const reconciler = createReconciler({
+    service: {
+      ...AUTHORIZED,
+      listSessions: () => Promise.reject(new Error('no list')),
+    } as Pick<Service, 'listSessions'> as Service,
+    store,
+    reader: reader as SessionReader,
+    sweep: sweep as Sweep,
+    clock,
+    random: longestWaits,
+    log: keepingLog(),
+    traceOf: (key) => ({ given: undefined, key }),
+    bus: new Bus(),
+  })
+  await store.log.commit({ hints: Array.from({ length: 40 }, (_, index) => hint(`ses_hung_${index}`)) })
+  reconciler.start()
+  await clock.advance(150_000)
+  mostHung = 0
+  for (let round = 0; round < 10; round++) {
+    const sessionId = `ses_${round}`
+    const begun = clock.steady()
+    failing.add(sessionId).add(null)
+    await store.log.commit({ hints: [hint(sessionId), hint(null), hint(`ses_fine_${round}`)] })
+    reconciler.hintsAdded()
+    await clock.advance(3000)
+    const of = (id: string | null): number[] =>
+      reads.filter((read) => read.sessionId === id && read.at >= begun).map(({ at }) => at - begun)
+    expect([of(`ses_fine_${round}`), of(sessionId), of(null)]).toEqual([[0], [0, 500], [0, 500]])
+    await clock.advance(20_000)
+  }
+  expect(mostHung).toBe(4)
+  const stopped = reconciler.stop(0)
+  await clock.advance(0)
+  await stopped
 })
