@@ -46,6 +46,10 @@ export class Network {
   /** No request gets through. */
   serviceUnreachable = false
   appUnreachable = false
+  /** The session whose reads are not answered now. */
+  hanging: string | null = null
+  /** The session whose reads were not answered for a while; null: none. */
+  hung: { id: string; inFirstLook: boolean } | null = null
 
   constructor(parts: NetworkParts) {
     this.#parts = parts
@@ -127,7 +131,7 @@ export class Network {
     const unreachable = toService ? this.serviceUnreachable : this.appUnreachable
     if (unreachable || fault === 'refused') agenda.in(this.#latency(), () => fail('unreachable'), life)
     else if (fault === 'reset') agenda.in(this.#latency(), () => fail('reset'), life)
-    else if (fault !== 'lost') {
+    else if (fault !== 'lost' && !this.#hangs(request)) {
       // What is on its way arrives, also when the sender is no more.
       agenda.in(this.#wayOf(fault), () => {
         if (asked !== null) answer(host.serve(asked, request, { sent }))
@@ -136,6 +140,12 @@ export class Network {
       })
     }
     return await promise
+  }
+
+  #hangs({ method, url }: HttpRequest): boolean {
+    return (
+      this.hanging !== null && method === 'GET' && url.startsWith(SERVICE) && url.includes(`/${this.hanging}`)
+    )
   }
 
   async #open(life: Life, request: HttpStreamRequest): Promise<HttpStream> {

@@ -5,6 +5,7 @@ import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { scrapeFault } from './oracle/scrape.ts'
 import { drawScenario, drawShared, type Scenario } from './scenario.ts'
+import { hangSession, withHangingSession } from './hanging.ts'
 import { KNOWN_SITES, REPLICA_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
 import { Weather } from './weather.ts'
@@ -49,10 +50,13 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
   const count = options.replicas ?? 1
   const drawnFor = count > 1 ? drawShared(seed, count) : drawScenario(seed)
-  const scenario = options.scenario ?? withChattySession(atEdges(drawnFor, seed), seed)
+  const scenario =
+    options.scenario ?? withHangingSession(withChattySession(atEdges(drawnFor, seed), seed), seed)
   const plan =
     options.plan ??
-    (options.faults === undefined ? drawn(seed, sitesOf(scenario), count) : only(options.faults))
+    (options.faults === undefined && scenario.hanging?.isAlone !== true
+      ? drawn(seed, sitesOf(scenario), count)
+      : only(options.faults ?? new Map()))
   const simulation = new Simulation(seed, scenario, plan)
   const failures: unknown[] = []
   const onRejection = (reason: unknown): void => void failures.push(reason)
@@ -100,6 +104,7 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   }
   const end = simulation.begin + scenario.faultsUntil
   const weather = new Weather(simulation)
+  hangSession(simulation)
   const tick = (): void => {
     if (sites.quiet) return
     weather.change()

@@ -1,5 +1,6 @@
 import { Chance } from './chance.ts'
 import type { Part } from './edges.ts'
+import type { HangingPlan } from './hanging.ts'
 import { drawScope, type ScopePlan } from './scope.ts'
 
 /** What the agent does in one turn. */
@@ -81,6 +82,8 @@ export interface Scenario {
   absent?: readonly Part[]
   /** What a handler over HTTP takes for each callback, milliseconds; absent: next to nothing. */
   handlerTakes?: number
+  /** The reads of one session hang; absent: of none. */
+  hanging?: HangingPlan
   /** null: every session is ours. */
   scope?: ScopePlan | null
   /** Milliseconds after the beginning: a second process is started on the store; absent: never. */

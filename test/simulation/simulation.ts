@@ -450,6 +450,7 @@ export class Simulation {
     this.watch.calm()
     this.network.serviceUnreachable = false
     this.network.appUnreachable = false
+    this.network.hanging = null
     this.wall.offset = 0
     emptyDisk(this.db)
     for (const { life } of this.posts) life?.face?.heal()

@@ -145,4 +145,10 @@ export const READINGS: readonly Mutant[] = [
     '      if (over.length > 0)\n        bus.report',
     '      if (over.length > found.size)\n        bus.report',
   ),
+  mutant(
+    'one read that hangs holds up the reads of all other sessions',
+    'sidecar/intake/reconcile.ts',
+    'const readers = new PQueue({ concurrency: READERS })',
+    'const readers = new PQueue({ concurrency: 1 })',
+  ),
 ]

@@ -180,14 +180,17 @@ const SOON = 15_000
 /** Where the service's rate was used up now and then, it takes so much longer. */
 const LIMITED = 20_000
 
-function late({ sites, state, scenario, begin }: Simulation, facts: readonly Logged[]): Fault[] {
-  if (sites.fired.some(({ fault }) => fault !== 'rate_limit')) return []
+function late({ sites, state, scenario, begin, network }: Simulation, facts: readonly Logged[]): Fault[] {
+  if (sites.fired.some(({ fault }) => fault !== 'rate_limit') || network.hung?.inFirstLook === true) return []
   // A fact has the time of the process that stored it.
   const off = Math.max(0, ...(scenario.replicas?.skews ?? []))
   const most = off + (sites.fired.length > 0 ? SOON + LIMITED : SOON)
   const ends = new Map(facts.filter(({ type }) => ENDS.test(type)).map(({ data, at }) => [data.turn?.id, at]))
   const faults: Fault[] = []
-  for (const { turns } of state.alive().filter(isOurs)) {
+  // Reads of one session that have no answer delay the ends of no other.
+  for (const { turns } of state
+    .alive()
+    .filter((session) => isOurs(session) && session.id !== network.hung?.id)) {
     for (const { id, completedAt } of turns) {
       // An end before the start is reported at the start.
       const from = Math.max(completedAt ?? Infinity, begin + scenario.skew)
