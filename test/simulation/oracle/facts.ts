@@ -54,7 +54,12 @@ function factsOf({ db }: Simulation): Logged[] {
 
 function misplaced(simulation: Simulation, facts: readonly Logged[]): Fault[] {
   const kept = withoutForgotten(simulation, facts)
-  return [...twice(simulation, facts), ...identities(facts), ...contents(kept), ...order(facts)]
+  return [
+    ...twice(simulation, facts),
+    ...identities(facts),
+    ...contents(kept),
+    ...order(withoutReturns(simulation, facts)),
+  ]
 }
 
 /** Facts that were stored anew, without the earlier ones of their ids. */
@@ -64,6 +69,20 @@ function withoutForgotten(simulation: Simulation, facts: readonly Logged[]): rea
   return facts.filter((fact) => {
     const again = last.get(fact.id)
     return again === undefined || again === fact || !isForgotten(simulation, fact, again)
+  })
+}
+
+/**
+ * Without the `session.created` of a session that left the scope, was forgotten, and returned. A session that was there before our
+ * first start has none until then.
+ */
+function withoutReturns({ state, scenario }: Simulation, facts: readonly Logged[]): readonly Logged[] {
+  const retention = scenario.upkeep?.retention ?? null
+  const first = new Map(facts.toReversed().map(({ session_id: id, at }) => [id, at]))
+  return facts.filter(({ type, session_id: id, at: again }) => {
+    if (type !== 'session.created') return true
+    const { fate } = state.sessions.get(id ?? '') ?? {}
+    return !isStoredAnew(fate, retention, { before: first.get(id) ?? again, again })
   })
 }
 
