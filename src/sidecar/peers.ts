@@ -65,8 +65,8 @@ const CHANNEL_STATES: readonly ChannelStatus['state'][] = [
   'stopped',
 ]
 const MINUTE = ['at', 'facts', 'delivered', 'failed', 'calls'] as const
-/** The most minutes that are shown. */
-const MINUTES = 60
+/** The most minutes that are kept and shown. */
+export const MINUTES = 60
 
 /**
  * The state of each handler for all replicas: down if one of them cannot reach it. A pause reaches every replica through the store,

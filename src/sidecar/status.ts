@@ -12,7 +12,7 @@ import type { ServiceClient } from '../client/service.ts'
 import type { Discovery } from '../client/discovery/discovery.ts'
 import { resultsOf } from '../client/discovery/results.ts'
 import type { NoRoute } from '../client/discovery/route.ts'
-import { channelOf, emptyMinute, minutesOf, type Minute, type Peers } from './peers.ts'
+import { channelOf, emptyMinute, MINUTES, minutesOf, type Minute, type Peers } from './peers.ts'
 import { refusalOf } from './store.ts'
 
 /** The most functions without a tool that are listed: the agents choose the names, so there may be many. */
@@ -164,9 +164,8 @@ export function createWrites(clock: Pick<Clock, 'now'>): Writes {
   }
 }
 
-/** Facts and deliveries are counted for each minute (milliseconds), and the last sixty minutes are kept. */
+/** Facts and deliveries are counted for each minute, milliseconds. */
 const MINUTE = 60_000
-const MINUTES = 60
 
 /** Facts and deliveries in each minute of the last hour. */
 export interface Throughput {

@@ -225,6 +225,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   ): Promise<void> => {
     const { sessionId } = entry
     const begunAt = clock.steady()
+    if (sessionId !== null) hung.delete(sessionId)
     try {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
@@ -236,9 +237,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       }
       rest.end()
       if (clock.steady() - hungAt >= HANGING) repeated.concurrency = AGAIN.usual
-      hung.delete(sessionId ?? '')
     } catch (error) {
-      hung.delete(sessionId ?? '')
       if (sessionId !== null && isSilent(error) && clock.steady() - begunAt >= LONG) {
         const [oldest] = hung
         if (oldest !== undefined && hung.size >= HUNG) hung.delete(oldest)

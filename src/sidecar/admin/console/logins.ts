@@ -4,7 +4,7 @@ import { sameSecret } from '../../../std/signature.ts'
 
 /** Milliseconds until a login expires. */
 export const LOGIN_TIME = 12 * 60 * 60_000
-/** Logins that were ended before they expire and are remembered; a further one, which needs a login of its own, makes the oldest valid again. */
+/** The most ended logins that are remembered. A further one makes the oldest valid again; it needs a valid login, too. */
 const ENDED = 10_000
 /** A random part, the expiry and the signature. */
 const ID = /^[\w-]{22}\.\d{1,16}\.[\w-]{43}$/
