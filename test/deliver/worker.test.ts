@@ -17,6 +17,16 @@ function facts(count: number, sessionId = 'ses_1', from = 1): Fact[] {
   )
 }
 
+/** A handler that takes 100 ms for each callback. */
+async function slowWorld(concurrency: number): ReturnType<typeof deliveryWorld> {
+  const world = await deliveryWorld({ spec: { concurrency } })
+  world.reply = async () => {
+    await new Promise<void>((resolve) => world.clock.after(100, resolve))
+    return DELIVERED
+  }
+  return world
+}
+
 const seqs = (sent: readonly { seq: string | null }[]) => sent.map(({ seq }) => Number(seq))
 const DAY = 86_400_000
 
@@ -253,11 +263,7 @@ describe('delivering', () => {
   })
 
   it('serves each session of an overloaded handler, also those beyond the room in memory', async () => {
-    const world = await deliveryWorld({ spec: { concurrency: 4 } })
-    world.reply = async () => {
-      await new Promise<void>((resolve) => world.clock.after(100, resolve))
-      return DELIVERED
-    }
+    const world = await slowWorld(4)
     const sessions = Array.from({ length: 80 }, (_, index) => `ses_${index}`)
     let from = 1
     const load = async (): Promise<void> => {
@@ -281,11 +287,7 @@ describe('delivering', () => {
   })
 
   it('begins each lane that it claimed, though the store fails before the next claim', async () => {
-    const world = await deliveryWorld({ spec: { concurrency: 16 } })
-    world.reply = async () => {
-      await new Promise<void>((resolve) => world.clock.after(100, resolve))
-      return DELIVERED
-    }
+    const world = await slowWorld(16)
     const sessions = Array.from({ length: 130 }, (_, index) => `ses_${index}`)
     const { claim } = world.store.lanes
     let isAfterReturned = false
@@ -311,11 +313,7 @@ describe('delivering', () => {
   })
 
   it('serves a long session also while new short ones come faster than it can work', async () => {
-    const world = await deliveryWorld({ spec: { concurrency: 4 } })
-    world.reply = async () => {
-      await new Promise<void>((resolve) => world.clock.after(100, resolve))
-      return DELIVERED
-    }
+    const world = await slowWorld(4)
     await world.commit(facts(500, 'ses_long'))
     const long = (): number => world.sent.filter(({ sessionId }) => sessionId === 'ses_long').length
     const served: number[] = []

@@ -4,7 +4,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import type { Service } from '../../src/core/ports.ts'
 import { allShards } from '../../src/core/shards.ts'
 import type { Store } from '../../src/core/store.ts'
-import type { SessionReader } from '../../src/sidecar/intake/reconcile.ts'
+import type { Reconciler, ReconcilerOptions, SessionReader } from '../../src/sidecar/intake/reconcile.ts'
 import { Bus } from '../../src/core/bus.ts'
 import { createReconciler } from '../../src/sidecar/intake/reconcile.ts'
 import type { Sweep } from '../../src/sidecar/intake/sweep.ts'
@@ -15,6 +15,21 @@ import { keepingLog, longestWaits } from '../support/ports.ts'
 const AUTHORIZED: Pick<Service, 'authorized' | 'onAuthorization'> = {
   authorized: () => true,
   onAuthorization: () => undefined,
+}
+
+/** A reconciler of an authorized service, whose waits are the longest possible. */
+function reconcilerOn(
+  parts: Partial<ReconcilerOptions> & Pick<ReconcilerOptions, 'store' | 'sweep' | 'clock'>,
+): Reconciler {
+  return createReconciler({
+    service: AUTHORIZED as Service,
+    reader: {} as SessionReader,
+    random: longestWaits,
+    log: keepingLog(),
+    traceOf: (key) => ({ given: undefined, key }),
+    bus: new Bus(),
+    ...parts,
+  })
 }
 
 // Both sessions were read as fast as the service answered, and two lines of the log said so each time.
@@ -45,7 +60,7 @@ it('sessions whose facts cannot be stored are read rarely, one at a time', async
     listSessions: () => Promise.reject(new Error('no list')),
   }
   const sweep: Pick<Sweep, 'looked'> = { looked: async () => true }
-  const reconciler = createReconciler({
+  const reconciler = reconcilerOn({
     service: service as Service,
     store: {
       ...store,
@@ -58,10 +73,7 @@ it('sessions whose facts cannot be stored are read rarely, one at a time', async
     reader: reader as SessionReader,
     sweep: sweep as Sweep,
     clock,
-    random: longestWaits,
     log,
-    traceOf: (key) => ({ given: undefined, key }),
-    bus: new Bus(),
   })
   reconciler.start()
   await clock.advance(60_000)
@@ -85,15 +97,10 @@ it('a first read that never reaches the end of the list is retried with backoff'
     looked: async () => false,
     firstLook: async () => void looks.push(clock.steady()),
   }
-  const reconciler = createReconciler({
-    service: AUTHORIZED as Service,
+  const reconciler = reconcilerOn({
     store: { shards: allShards() } as Store,
-    reader: {} as SessionReader,
     sweep: sweep as Sweep,
     clock,
-    random: longestWaits,
-    log: keepingLog(),
-    traceOf: (key) => ({ given: undefined, key }),
     bus,
   })
   const began = clock.steady()
@@ -114,15 +121,10 @@ it('a process that does not lead counts as started although the leader cannot re
   let isComplete = false
   const sweep: Pick<Sweep, 'looked'> = { looked: async () => isComplete }
   const { store } = await openStore({ clock })
-  const reconciler = createReconciler({
-    service: AUTHORIZED as Service,
+  const reconciler = reconcilerOn({
     store: { ...store, shards: { ...allShards(), leads: false } },
-    reader: {} as SessionReader,
     sweep: sweep as Sweep,
     clock,
-    random: longestWaits,
-    log: keepingLog(),
-    traceOf: (key) => ({ given: undefined, key }),
     bus,
   })
   reconciler.start()
@@ -173,7 +175,7 @@ it('sessions whose reads hang leave places to all others, to a failed read and t
     looked: async () => true,
     run: async () => failOnce(null),
   }
-  const reconciler = createReconciler({
+  const reconciler = reconcilerOn({
     service: {
       ...AUTHORIZED,
       listSessions: () => Promise.reject(new Error('no list')),
@@ -182,10 +184,6 @@ it('sessions whose reads hang leave places to all others, to a failed read and t
     reader: reader as SessionReader,
     sweep: sweep as Sweep,
     clock,
-    random: longestWaits,
-    log: keepingLog(),
-    traceOf: (key) => ({ given: undefined, key }),
-    bus: new Bus(),
   })
   await store.log.commit({ hints: Array.from({ length: 40 }, (_, index) => hint(`ses_hung_${index}`)) })
   reconciler.start()
