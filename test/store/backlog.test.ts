@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest'
 import type { DeliveryRecord } from '../../src/core/delivery.ts'
+import type { Store } from '../../src/core/store.ts'
+import { frameFact } from '../support/fact.ts'
 import { openBacklog } from './backlog.ts'
 import { everything } from './database.ts'
+import { ack, acknowledge, ATTEMPT, laneOf } from './lane.ts'
 import { adminOf, openProcess } from './process.ts'
 import { until } from '../support/until.ts'
 
@@ -128,6 +131,62 @@ it('a start with a long backlog looks at none of its lanes', async () => {
   const { store, factsRead } = await openBacklog(20_000, 20_000)
   const read = await factsRead(0, async () => {
     await store.settings.registerHandlers([everything('app'), everything('other')])
+    await store.close()
+  })
+  expect(read).toBeLessThan(100)
+})
+
+/** Outcomes of the facts from position `from` to position `to` of the only session. */
+async function deliver(store: Store, from: number, to: number): Promise<void> {
+  const lane = await laneOf(store)
+  const positions = Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  const outcome = { lane, result: 'delivered', attempts: 1, attempt: ATTEMPT, after: null } as const
+  await acknowledge(store, () => positions.map((pos) => ({ ...outcome, pos })))
+  await store.lanes.release(lane)
+}
+
+const freshOf = async (url: string): Promise<unknown[]> =>
+  (await (await adminOf(url)).query('SELECT fresh::int, pending::int FROM sidecar.lanes')).rows
+
+it('the outcomes of a session with few further facts are stored without a look at the facts before', async () => {
+  const { url, store, factsRead } = await openBacklog(5000, 1)
+  const read = await factsRead(1, async () => {
+    await deliver(store, 1, 4990)
+    await store.close()
+  })
+  expect(await freshOf(url)).toEqual([{ fresh: 4991, pending: 10 }])
+  expect(read).toBeLessThan(100)
+})
+
+it('a fact that was left out stays pending, however many later ones of its session are delivered', async () => {
+  const { url, store } = await openBacklog(5000, 1)
+  await deliver(store, 2, 4990)
+  expect(await freshOf(url)).toEqual([{ fresh: 1, pending: 11 }])
+  const pending = (await store.read.deliveries({ limit: 20, status: 'pending' })).rows
+  expect(positionsOf(pending)).toEqual([...downFrom(5000).slice(0, 10), 1])
+  await store.close()
+})
+
+// The plan of a statement was made while the tables were empty: with a million facts it read all of them for each new one.
+it('statements that were planned for empty tables use the indexes when these have grown', async () => {
+  const { url, store, factsRead } = await openBacklog(0, 1)
+  const admin = await adminOf(url)
+  await admin.query('VACUUM ANALYZE sidecar.facts, sidecar.lanes, sidecar.delivery_rows')
+  const commit = async (from: number): Promise<void> => {
+    const { lanes } = await store.log.commit({ facts: [from, from + 1].map((seq) => frameFact(seq)) })
+    const acks = lanes.flatMap(({ lane, deliveries }) =>
+      deliveries.map((delivery) => ack(lane, delivery, 'delivered')),
+    )
+    await acknowledge(store, () => acks)
+    for (const { lane } of lanes) await store.lanes.release(lane)
+  }
+  await commit(1)
+  await admin.query(`
+    INSERT INTO sidecar.facts (pos, id, type, session_id, at, family, body, checksum)
+      SELECT n, n, 'agent.message', 'ses_' || n, 0, 'transcript', '{}', 0 FROM generate_series(1000, 21000) AS n;
+    UPDATE sidecar.positions SET last = 30000 WHERE name = 'facts'`)
+  const read = await factsRead(1, async () => {
+    await commit(3)
     await store.close()
   })
   expect(read).toBeLessThan(100)

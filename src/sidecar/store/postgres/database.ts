@@ -114,7 +114,7 @@ const FOR_PEOPLE = 2
  * With this setting, a transaction that may concern many rows plans each statement for its values. Otherwise the
  * connection plans a statement once (`guard`), unless a pooler stands before the server.
  */
-const PLANNED_EACH_TIME = { plan_cache_mode: 'auto' }
+const PLANNED_EACH_TIME = { plan_cache_mode: 'auto', enable_seqscan: 'on' }
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
 const INT8 = 20
@@ -334,14 +334,18 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
 /**
  * On these connections only a transaction that BEGIN made may write. A statement whose BEGIN failed is a transaction by
  * itself, and so changes nothing. They also plan each statement once: to plan it for each set of values took longer
- * than to run it.
+ * than to run it. A plan that is made while a table is empty would read the whole table for each row, also when it has
+ * grown: so such a plan uses the indexes. PostgreSQL before 18 takes a plan without an index for so expensive then that it
+ * compiles it to machine code, in a tenth of a second.
  */
 const guards = new WeakMap<PoolClient, Promise<boolean>>()
 
 /** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
 async function guard(client: PoolClient): Promise<boolean> {
   const { rows } = await client.query<{ policy: string }>(
-    `SELECT current_setting('default_transaction_read_only') AS policy, set_config('plan_cache_mode', 'force_generic_plan', false)`,
+    `SELECT current_setting('default_transaction_read_only') AS policy,
+       set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false),
+       set_config('jit', 'off', false)`,
   )
   if (rows[0]?.policy !== 'off') return false
   await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')

@@ -3,6 +3,7 @@ import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
 import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
 import type { Queries } from './database.ts'
+import { sparse } from './text.ts'
 
 /** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
 export const checkpoints = {
@@ -107,6 +108,10 @@ interface PlacedFact extends Frame {
   lanes: SessionLanes
 }
 
+/**
+ * `ON CONFLICT` would check each id too, but it writes each row twice. Transactions that add facts run one after the
+ * other, so no other one adds an id after the check.
+ */
 const ADD = `
   WITH drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base),
   added AS (INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
@@ -116,8 +121,8 @@ const ADD = `
   FROM drawn, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
     $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::int[], $16::text[]) WITH ORDINALITY
     AS f(id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook, seen_poll, checksum, wanted, number, nth)
-  WHERE f.number IS NULL OR f.number::numeric > coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1)
-  ON CONFLICT (id) DO NOTHING
+  WHERE (SELECT old.pos FROM sidecar.facts old WHERE old.id = f.id) IS NULL AND (f.number IS NULL
+    OR f.number::numeric > coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1))
   RETURNING pos)
   SELECT min(drawn.base) AS base, CASE WHEN count(added.pos) < $1::bigint
     THEN coalesce(string_agg((added.pos - drawn.base - 1)::text, ',' ORDER BY added.pos), '-1') END AS part
@@ -154,7 +159,7 @@ export class Facts {
 
   /** Adds those of `facts` that are new, in order, and their deliveries. */
   async append(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
-    await this.#add(queries, facts, facts.map(numberOf), into)
+    await this.#add(queries, firsts(facts), numberOf, into)
   }
 
   /**
@@ -181,14 +186,16 @@ export class Facts {
    * no reason to leave one out.
    */
   async release(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
-    await this.#add(queries, facts, [], into)
+    await this.#add(queries, firsts(facts), () => null, into)
   }
 
-  /** Leaves out facts whose number is not above that of the newest fact that was removed. */
+  /**
+   * Leaves out facts whose number is not above that of the newest fact that was removed. `facts` have different ids.
+   */
   async #add(
     queries: Queries,
     facts: readonly Fact[],
-    numbers: readonly (string | null)[],
+    numberOf: (fact: Fact) => string | null,
     into: Committed,
   ): Promise<void> {
     if (facts.length === 0) return
@@ -198,26 +205,26 @@ export class Facts {
       const lanes = this.#fan.lanesOf(only)
       if (lanes !== null) {
         const fact = { ...only, seen: seen[0] ?? only.seen }
-        return await this.#addOne(queries, { fact, number: numbers[0] ?? null, lanes, cursor: null }, into)
+        return await this.#addOne(queries, { fact, number: numberOf(only), lanes, cursor: null }, into)
       }
     }
     const adding = queries.rows<{ base: number; part: string | null }>(ADD, [
       facts.length,
       facts.map(({ id }) => id),
       facts.map(({ type }) => type),
-      facts.map(({ sessionId }) => sessionId),
-      facts.map(({ turnId }) => turnId),
+      sparse(facts.map(({ sessionId }) => sessionId)),
+      sparse(facts.map(({ turnId }) => turnId)),
       facts.map(({ at }) => at),
       facts.map(({ family }) => family),
-      facts.map(({ seq }) => seq),
+      sparse(facts.map(({ seq }) => seq)),
       facts.map(({ body }) => body),
-      facts.map(({ subject }) => subject),
-      seen.map(({ stream }) => stream ?? null),
-      seen.map(({ webhook }) => webhook ?? null),
-      seen.map(({ poll }) => poll ?? null),
+      sparse(facts.map(({ subject }) => subject)),
+      sparse(seen.map(({ stream }) => stream ?? null)),
+      sparse(seen.map(({ webhook }) => webhook ?? null)),
+      sparse(seen.map(({ poll }) => poll ?? null)),
       facts.map(checksum),
       facts.map(({ type }) => this.#fan.configured.wanted(type)),
-      numbers,
+      sparse(facts.map(numberOf)),
     ])
     const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
     if (row === undefined) throw new Error('no positions were drawn')
@@ -329,4 +336,10 @@ export class Facts {
 
 function numberOf({ seq }: Fact): string | null {
   return seqOf(seq) === null ? null : seq
+}
+
+/** A service may send a frame twice within one batch. */
+function firsts(facts: readonly Fact[]): readonly Fact[] {
+  const ids = new Set(facts.map(({ id }) => id))
+  return ids.size === facts.length ? facts : facts.filter(({ id }) => ids.delete(id))
 }

@@ -30,6 +30,11 @@ export function parameterOf(value: Member | boolean | readonly Member[]): string
   return value.some((one) => typeof one === 'string') ? textArray(value) : numberArray(value)
 }
 
+/** A column of an `unnest`: where it is null in each row, the server has nothing to read, and adds the nulls itself. */
+export function sparse(members: readonly Member[]): readonly Member[] | null {
+  return members.some((one) => one !== null) ? members : null
+}
+
 function numberArray(members: readonly Member[]): string {
   return `{${members.map((one) => one ?? 'NULL').join()}}`
 }
