@@ -9,8 +9,11 @@ import { databaseAt, on } from './engines.ts'
 interface Backlog {
   url: string
   store: Store
-  /** How many facts the statements of `run` read, by the statistics of the server; they come when a connection ends. */
-  factsRead(least: number, run: () => Promise<void>): Promise<number>
+  /**
+   * How many rows of `tables`, by default facts, the statements of `run` read, by the statistics of the server; they come
+   * when a connection ends.
+   */
+  factsRead(least: number, run: () => Promise<void>, tables?: readonly string[]): Promise<number>
 }
 
 /**
@@ -33,16 +36,18 @@ export async function openBacklog(facts: number, sessions = 100, then = ''): Pro
     ${then};
     ANALYZE sidecar.facts; ANALYZE sidecar.lanes; ANALYZE sidecar.delivery_rows`)
   await admin.query('SELECT pg_stat_force_next_flush()')
-  const read = async (): Promise<number> => {
+  const rowsOf = async (tables: readonly string[]): Promise<number> => {
     const { rows } = await admin.query<{ read: string }>(
-      "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_user_tables WHERE relname = 'facts'",
+      'SELECT sum(seq_tup_read + idx_tup_fetch) AS read FROM pg_stat_user_tables WHERE relname = ANY ($1)',
+      [tables],
     )
     return Number(rows[0]?.read)
   }
   return {
     url,
     store,
-    async factsRead(least, run) {
+    async factsRead(least, run, tables = ['facts']) {
+      const read = (): Promise<number> => rowsOf(tables)
       const before = await read()
       await run()
       // They may come in parts.

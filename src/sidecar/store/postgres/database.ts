@@ -111,10 +111,25 @@ const CONNECTIONS = 4
 const FOR_PEOPLE = 2
 
 /**
- * With this setting, a transaction that may concern many rows plans each statement for its values. Otherwise the
- * connection plans a statement once (`guard`), unless a pooler stands before the server.
+ * On the connection that writes, a statement is planned once, unless a pooler stands before the server. A plan that is
+ * made while a table is empty may read the whole table, also when it has grown; without these ways to read it, the plan
+ * looks each row up. PostgreSQL before 18 would take a plan that must use one of them for so expensive that it compiles
+ * the plan to machine code, which takes a tenth of a second.
  */
-const PLANNED_EACH_TIME = { plan_cache_mode: 'auto', enable_seqscan: 'on' }
+const PLANNED_ONCE = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  jit: 'off',
+}
+/** A transaction that may concern many rows plans each statement for its values, and keeps no plan. */
+const PLANNED_EACH_TIME = {
+  plan_cache_mode: 'force_custom_plan',
+  enable_seqscan: 'on',
+  enable_hashjoin: 'on',
+  enable_mergejoin: 'on',
+}
 
 /** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
 const INT8 = 20
@@ -334,18 +349,17 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
 /**
  * On these connections only a transaction that BEGIN made may write. A statement whose BEGIN failed is a transaction by
  * itself, and so changes nothing. They also plan each statement once: to plan it for each set of values took longer
- * than to run it. A plan that is made while a table is empty would read the whole table for each row, also when it has
- * grown: so such a plan uses the indexes. PostgreSQL before 18 takes a plan without an index for so expensive then that it
- * compiles it to machine code, in a tenth of a second.
+ * than to run it.
  */
 const guards = new WeakMap<PoolClient, Promise<boolean>>()
 
 /** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
 async function guard(client: PoolClient): Promise<boolean> {
+  const settings = Object.entries(PLANNED_ONCE).map(
+    ([name, value]) => `, set_config('${name}', '${value}', false)`,
+  )
   const { rows } = await client.query<{ policy: string }>(
-    `SELECT current_setting('default_transaction_read_only') AS policy,
-       set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false),
-       set_config('jit', 'off', false)`,
+    `SELECT current_setting('default_transaction_read_only') AS policy${settings.join('')}`,
   )
   if (rows[0]?.policy !== 'off') return false
   await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')

@@ -55,14 +55,15 @@ const READ = boundBodies(
 const BEHIND = 1000
 
 /**
- * If all pending deliveries of a lane are those without a row from `reached` on, none is before. In a burst these are
+ * If all pending deliveries of a lane are among the first facts from `reached` on, none is before. In a burst these are
  * few, while `first_fresh` would look at each delivery since `fresh`: a tenth of the server's time.
  */
 const FEW = 64
-const FRESH_AFTER = `(SELECT count(*) FROM (SELECT FROM sidecar.facts f
-  WHERE coalesce(f.session_id, '') = l.key AND f.pos >= g.reached AND l.handler <= 30 AND f.wanted >> l.handler & 1 = 1
-    AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = l.handler) IS NULL
-  LIMIT ${FEW + 1}) n)`
+const AHEAD = 256
+const FRESH_AHEAD = `(SELECT count(*) FROM (SELECT f.pos, f.wanted FROM sidecar.facts f
+    WHERE coalesce(f.session_id, '') = l.key AND f.pos >= g.reached ORDER BY f.pos LIMIT ${AHEAD}) ahead
+  WHERE l.handler <= 30 AND ahead.wanted >> l.handler & 1 = 1
+    AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = ahead.pos AND d.handler = l.handler) IS NULL)`
 
 /** The deliveries whose row a statement wrote, unless these are all. */
 const PART = `SELECT CASE WHEN count(*) < $8 THEN coalesce(string_agg(fact_pos || ' ' || handler, ','), '') END AS part FROM recorded`
@@ -70,7 +71,10 @@ const OUTCOMES = `unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], 
   AS g(fact_pos, handler, lane, status, attempts, log, answer)`
 const INTO = 'INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, log, answer)'
 
-/** The first outcomes of deliveries: nearly all outcomes are. With `ON CONFLICT`, each row would be written twice. */
+/**
+ * The first outcomes of deliveries: nearly all outcomes are. With `ON CONFLICT`, the server would write a second record
+ * to its log for each row.
+ */
 const INSERT = `
   WITH recorded AS (${INTO} SELECT g.* FROM ${OUTCOMES}
     WHERE (SELECT old.status FROM sidecar.delivery_rows old WHERE old.fact_pos = g.fact_pos AND old.handler = g.handler) IS NULL
@@ -387,7 +391,7 @@ export class Lanes {
   async #record(queries: Queries, acks: readonly HandlerAck[], lanes: Map<number, Progress>): Promise<void> {
     const sorted = acks.toSorted((a, b) => a.pos - b.pos)
     const first = sorted.filter(
-      ({ attempts, handler }) => attempts === 1 && this.configured.isOrdered(handler),
+      ({ attempts, handler }) => attempts === 1 && bitOf(handler) !== 0 && this.configured.isOrdered(handler),
     )
     const inserted = await this.#store(queries, INSERT, first)
     const others = sorted.filter((ack) => !inserted.has(ack))
@@ -426,16 +430,17 @@ export class Lanes {
 
   async #shrink(queries: Queries, lanes: readonly [id: number, progress: Progress][]): Promise<void> {
     const ids = lanes.map(([id]) => id)
-    // Locks the lanes in the order of `fanOut`, which another process may run at the same time.
+    // Locks the lanes in the order of `fanOut`, which another process may run at the same time. Without `+ 0`, the server
+    // may walk the index of this order, which has all lanes.
     if (ids.length > 1)
       await queries.rows(
-        `SELECT FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY handler, key FOR UPDATE`,
+        `SELECT FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) ORDER BY handler + 0, key FOR UPDATE`,
         [ids],
       )
     const shrunk = await queries.rows<{ id: number }>(
       `UPDATE sidecar.lanes l SET pending = l.pending - g.ended, due_at = coalesce(g.due_at, l.due_at),
          fresh = CASE WHEN g.reached - l.fresh < ${BEHIND} THEN l.fresh
-           WHEN l.pending - g.ended <= ${FEW} AND l.pending - g.ended = ${FRESH_AFTER} THEN g.reached
+           WHEN l.pending - g.ended <= ${FEW} AND l.pending - g.ended = ${FRESH_AHEAD} THEN g.reached
            ELSE coalesce(sidecar.first_fresh(l, g.reached), g.reached) END
        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS g(id, ended, reached, due_at) WHERE l.id = g.id
        RETURNING l.id`,

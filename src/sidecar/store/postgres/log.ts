@@ -109,8 +109,8 @@ interface PlacedFact extends Frame {
 }
 
 /**
- * `ON CONFLICT` would check each id too, but it writes each row twice. Transactions that add facts run one after the
- * other, so no other one adds an id after the check.
+ * `ON CONFLICT` would check each id too, but then the server writes a second record to its log for each row.
+ * Transactions that add facts run one after the other, so no other one adds an id after the check.
  */
 const ADD = `
   WITH drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base),
@@ -195,7 +195,7 @@ export class Facts {
   async #add(
     queries: Queries,
     facts: readonly Fact[],
-    numberOf: (fact: Fact) => string | null,
+    toNumber: (fact: Fact) => string | null,
     into: Committed,
   ): Promise<void> {
     if (facts.length === 0) return
@@ -205,7 +205,7 @@ export class Facts {
       const lanes = this.#fan.lanesOf(only)
       if (lanes !== null) {
         const fact = { ...only, seen: seen[0] ?? only.seen }
-        return await this.#addOne(queries, { fact, number: numberOf(only), lanes, cursor: null }, into)
+        return await this.#addOne(queries, { fact, number: toNumber(only), lanes, cursor: null }, into)
       }
     }
     const adding = queries.rows<{ base: number; part: string | null }>(ADD, [
@@ -224,7 +224,7 @@ export class Facts {
       sparse(seen.map(({ poll }) => poll ?? null)),
       facts.map(checksum),
       facts.map(({ type }) => this.#fan.configured.wanted(type)),
-      sparse(facts.map(numberOf)),
+      sparse(facts.map(toNumber)),
     ])
     const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
     if (row === undefined) throw new Error('no positions were drawn')
