@@ -29,6 +29,8 @@ export interface DatabaseAddress {
   longest?: number
   /** Whether a standby may answer. */
   standby?: boolean
+  /** Each read finds its rows by an index, so it is planned once. Otherwise it is planned for its values. */
+  lookups?: boolean
 }
 
 /**
@@ -111,8 +113,8 @@ const CONNECTIONS = 4
 const FOR_PEOPLE = 2
 
 /**
- * On the connection that writes, a statement is planned once, unless a pooler stands before the server. A plan that is
- * made while a table is empty may read the whole table, also when it has grown; without these ways to read it, the plan
+ * To plan a read of a lane, or an outcome, takes longer than to run it. So a statement is planned once, unless a pooler
+ * stands before the server. A plan that is made while a table is empty may read the whole table, also when it has grown; without these ways to read it, the plan
  * looks each row up. PostgreSQL before 18 would take a plan that must use one of them for so expensive that it compiles
  * the plan to machine code, which takes a tenth of a second.
  */
@@ -142,7 +144,13 @@ const TEXTS = new Set([25, 1043])
  *   reached.
  */
 export async function openDatabase(
-  { connections = CONNECTIONS, longest = TIMES.statement, standby = false, ...address }: DatabaseAddress,
+  {
+    connections = CONNECTIONS,
+    longest = TIMES.statement,
+    standby = false,
+    lookups = false,
+    ...address
+  }: DatabaseAddress,
   onError: (error: Error) => void,
 ): Promise<Database> {
   const pg = await loadDriver()
@@ -173,10 +181,11 @@ export async function openDatabase(
   const pooling: PoolConfig = {
     ...config,
     allowExitOnIdle: true,
-    ...(standby ? {} : { verify: verifyPrimary }),
+    ...(standby ? {} : { verify: verify() }),
   }
   const readers = new pg.Pool({
     ...pooling,
+    ...(lookups && !pooled ? { verify: verify(PLANNED_ONCE) } : {}),
     max: Math.max(1, connections - 1),
     idleTimeoutMillis: TIMES.idle,
   })
@@ -258,10 +267,19 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
  * During a failover, DNS may lead to a standby, whose connections last. A server that becomes a standby starts again, so
  * it is enough to ask at the start of a connection.
  */
-function verifyPrimary(client: PoolClient, done: (error?: Error) => void): void {
-  client.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby', (error, result) =>
-    done(error ?? (result.rows[0]?.standby === false ? undefined : new StandbyError())),
-  )
+function verify(settings: Readonly<Record<string, string>> = {}): NonNullable<PoolConfig['verify']> {
+  const text = `SELECT pg_is_in_recovery() AS standby${setting(settings)}`
+  return (client, done) =>
+    client.query<{ standby: boolean }>(text, (error, result) =>
+      done(error ?? (result.rows[0]?.standby === false ? undefined : new StandbyError())),
+    )
+}
+
+/** Columns of a SELECT that change the settings of the connection. */
+function setting(settings: Readonly<Record<string, string>>): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `, set_config('${name}', '${value}', false)`)
+    .join('')
 }
 
 async function loadDriver(): Promise<typeof import('pg').default> {
@@ -348,18 +366,14 @@ async function listen(client: Client, channel: string, heard: (text: string) => 
 
 /**
  * On these connections only a transaction that BEGIN made may write. A statement whose BEGIN failed is a transaction by
- * itself, and so changes nothing. They also plan each statement once: to plan it for each set of values took longer
- * than to run it.
+ * itself, and so changes nothing.
  */
 const guards = new WeakMap<PoolClient, Promise<boolean>>()
 
 /** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
 async function guard(client: PoolClient): Promise<boolean> {
-  const settings = Object.entries(PLANNED_ONCE).map(
-    ([name, value]) => `, set_config('${name}', '${value}', false)`,
-  )
   const { rows } = await client.query<{ policy: string }>(
-    `SELECT current_setting('default_transaction_read_only') AS policy${settings.join('')}`,
+    `SELECT current_setting('default_transaction_read_only') AS policy${setting(PLANNED_ONCE)}`,
   )
   if (rows[0]?.policy !== 'off') return false
   await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')

@@ -70,7 +70,7 @@ export async function openPostgresStore(
   const onError = createThrottledLog<Error>(clock, (times, { message }) =>
     log.warn({ times, error: message }, 'store: connections to the database broke; new ones are opened'),
   )
-  const database = await connectTo(options.database, onError)
+  const database = await connectTo({ ...options.database, lookups: true }, onError)
   try {
     await assertUsable(database, options.database.url)
     await migrate(database, {
