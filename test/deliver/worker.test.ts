@@ -286,6 +286,25 @@ describe('delivering', () => {
     }
   })
 
+  // Sixty-four lanes were written each second, although no other lane waited for their room.
+  it('keeps its sessions in memory when all of them fit exactly', async () => {
+    const world = await slowWorld(4)
+    const sessions = Array.from({ length: 65 }, (_, index) => `ses_${index}`)
+    const { retry } = world.store.lanes
+    let moved = 0
+    world.store.lanes.retry = async (...asked) => {
+      moved++
+      await retry(...asked)
+    }
+    // The first fact of the last session is all that it has: then 64 are left.
+    await world.commit(sessions.flatMap((id, index) => facts(index === 64 ? 1 : 200, id)))
+    await world.clock.advance(10_000)
+    expect(world.sent.some(({ sessionId }) => sessionId === 'ses_64')).toBe(true)
+    moved = 0
+    await world.clock.advance(20_000)
+    expect(moved).toBeLessThan(64)
+  })
+
   it('begins each lane that it claimed, though the store fails before the next claim', async () => {
     const world = await slowWorld(16)
     const sessions = Array.from({ length: 130 }, (_, index) => `ses_${index}`)

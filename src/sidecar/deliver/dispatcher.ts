@@ -137,8 +137,10 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
   const health = new HandlerHealth(spec.name, ports)
   const recorder = new Recorder(spec.name, ports)
-  /** The last claim filled the memory, or a lane came when it was full: more lanes may wait in the store. */
+  /** After the last claim, lanes waited in the store for room in memory; or a lane came later, when it was full. */
   let crowded = false
+  /** How many lanes came when the memory was full. */
+  let arrivals = 0
   /** Whether the last claim began with lanes that were in memory before. */
   let returnedFirst = false
   /** When the pause in the store began, as it was last read; null: the handler was not paused. */
@@ -160,7 +162,16 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       for (const lane of claimed) lanes.begin(lane, null, probing)
       left -= claimed.length
     }
-    if (!probing) crowded = left === 0
+    if (probing) return
+    crowded = left === 0
+    const before = arrivals
+    if (crowded && !(await waits()) && arrivals === before) crowded = false
+  }
+
+  /** Whether a lane that is due waits in the store for room in memory. */
+  const waits = async (): Promise<boolean> => {
+    const due = await store.lanes.nextDue(spec.name)
+    return due !== null && due <= 0
   }
 
   const pollLoop: PollLoop = createPollLoop({
@@ -243,7 +254,10 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     extend(extension) {
       if (lanes.extend(extension)) return
-      crowded ||= lanes.size >= room
+      if (lanes.size >= room) {
+        crowded = true
+        arrivals++
+      }
       if (!extension.claimed) pollLoop.wake()
       else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
         lanes.begin(extension.lane, extension.deliveries)
