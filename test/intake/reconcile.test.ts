@@ -2,7 +2,6 @@ import { expect, it } from 'vitest'
 import { ServiceError } from '../../src/core/errors.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Service } from '../../src/core/ports.ts'
-import type { Session } from '../../src/core/resource.ts'
 import { allShards } from '../../src/core/shards.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { Reconciler, ReconcilerOptions, SessionReader } from '../../src/sidecar/intake/reconcile.ts'
@@ -110,43 +109,6 @@ it('a first read that never reaches the end of the list is retried with backoff'
   await reconciler.stop(0)
   expect(looks.map((at) => at - began)).toEqual([0, 500, 1500, 3500])
   expect(results).toEqual([false, false, false, false])
-})
-
-// The read of one session hung at the start: for 90 s nothing at all was read.
-it('a session whose read hangs delays the first look by 15 s, and is then read behind the others', async () => {
-  const clock = new VirtualClock()
-  const { store } = await openStore({ clock })
-  const began = clock.steady()
-  const seen: [string, number][] = []
-  const note = (what: string): void => void seen.push([what, clock.steady() - began])
-  const sessions = ['ses_fine', 'ses_hung'].map((id) => ({ id })) as Session[]
-  let hasLooked = false
-  const sweep: Pick<Sweep, 'looked' | 'firstLook'> = {
-    looked: async () => hasLooked,
-    async firstLook(look) {
-      await Promise.all(sessions.map((session) => look(session, 0)))
-      hasLooked = true
-      note('looked')
-    },
-  }
-  const reader: SessionReader = {
-    read: async () => true,
-    async readFirst({ id }) {
-      if (id === 'ses_hung') await new Promise<void>((resolve) => clock.after(85_000, resolve))
-      note(`read ${id}`)
-    },
-    takeFirst: async ({ id }) => note(`took ${id}`),
-  }
-  const reconciler = reconcilerOn({ store, reader, sweep: sweep as Sweep, clock })
-  reconciler.start()
-  await clock.advance(100_000)
-  expect(seen).toEqual([
-    ['read ses_fine', 0],
-    ['took ses_hung', 15_000],
-    ['looked', 15_000],
-    ['read ses_hung', 85_000],
-  ])
-  await reconciler.stop(0)
 })
 
 // Kubernetes restarted the other replicas every two minutes while the service was unreachable.

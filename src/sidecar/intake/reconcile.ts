@@ -49,8 +49,6 @@ const LONG = 4000
 const LIST_FROM = 3
 /** Backoff after a failed read, milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
-/** So long the first look waits for the read of a session, milliseconds. */
-const FIRST_READ = 15_000
 /** How often a process that does not lead asks whether the first look (sweep.ts) is complete, milliseconds. */
 const FIRST_LOOK = 500
 /**
@@ -171,33 +169,19 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
-  const noteHung = (sessionId: string): void => {
-    const [oldest] = hung
-    if (oldest !== undefined && hung.size >= HUNG) hung.delete(oldest)
-    hung.add(sessionId)
-    hungAt = clock.steady()
-    repeated.concurrency = AGAIN.fewer
-  }
-
   /** Reads a session of the first look. One that cannot be read must not hold up the others for long. */
   const readFirst = async (session: Session, since: number): Promise<void> => {
-    const { id: sessionId } = session
-    const { promise: late, resolve } = Promise.withResolvers<'late'>()
-    const limit = clock.after(FIRST_READ, () => resolve('late'))
-    let problem: object
     try {
-      if ((await Promise.race([reader.readFirst(session, since), late])) !== 'late') return
-      // What this read finds later is not stored if another read is stored before.
-      noteHung(sessionId)
-      problem = { error: `no answer within ${FIRST_READ / 1000} s` }
+      await reader.readFirst(session, since)
     } catch (error) {
       if (!isParticular(error, firstFailures)) throw error
-      problem = problemOf(error)
-    } finally {
-      limit.cancel()
+      const { id: sessionId } = session
+      log.warn(
+        { sessionId, ...problemOf(error) },
+        'reconcile: a session cannot be read; its entry in the list is used',
+      )
+      await reader.takeFirst(session, since)
     }
-    log.warn({ sessionId, ...problem }, 'reconcile: a session cannot be read; its entry in the list is used')
-    await reader.takeFirst(session, since)
   }
 
   const firstLook = async (): Promise<boolean> => {
@@ -259,7 +243,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (clock.steady() - hungAt >= HANGING) repeated.concurrency = AGAIN.usual
     } catch (error) {
       if (sessionId !== null && isSilent(error) && clock.steady() - begunAt >= LONG) {
-        noteHung(sessionId)
+        const [oldest] = hung
+        if (oldest !== undefined && hung.size >= HUNG) hung.delete(oldest)
+        hung.add(sessionId)
+        hungAt = clock.steady()
+        repeated.concurrency = AGAIN.fewer
       }
       await failed(entry, error)
     }
