@@ -228,13 +228,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     if (sessionId !== null) hung.delete(sessionId)
     try {
       if (sessionId === null) {
-        if (await sweep.run(entry.scope === 'turns', entry.seen)) {
-          await store.hints.finishSweep(entry)
-          bus.report((to) => to.swept?.(null))
-        } else {
-          await store.hints.retry(entry, waitAfter(null, entry.failures + 1))
-          bus.report((to) => to.swept?.('the list of sessions changed during each try to read it'))
-        }
+        await sweep.run(entry.scope === 'turns', entry.seen)
+        await store.hints.finishSweep(entry)
+        bus.report((to) => to.swept?.(null))
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
         if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)

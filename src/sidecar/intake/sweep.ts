@@ -28,9 +28,8 @@ export interface Sweep {
   /**
    * Walks the service's list and hints at each session that differs from the store. `whole`: all sessions, and those
    * that are no longer listed; otherwise only sessions that are new or not idle.
-   * @returns false when a list changed so often that its end was not reached: what differs there is not found yet.
    */
-  run(whole: boolean, seen: Seen): Promise<boolean>
+  run(whole: boolean, seen: Seen): Promise<void>
   /** Whether the first look (below) is complete; false on an empty store. */
   looked(): Promise<boolean>
   /**
@@ -106,10 +105,7 @@ export function createSweep(options: {
         after = lastId
       }
     }
-    log.warn(
-      {},
-      'sweep: the list of sessions changed so often that its end was not reached; it is read again',
-    )
+    log.warn({}, 'sweep: the list of sessions changed during the sweep; the next sweep continues')
     return null
   }
 
@@ -189,23 +185,20 @@ export function createSweep(options: {
       const { alive, foreign } = await store.resources.count()
       if (whole || alive + foreign <= WHOLE_LIST) {
         const listed = await walk(null, (sessions) => mark(sessions, channel, at))
-        if (listed === null) return false
+        if (listed === null) return
         await eachUnlisted(listed, aliveAfter, hintAt({ channel, at, scope: 'session' }))
         if (ownership.filter.active) await forgetUnlisted(listed, at)
-        return true
+        return
       }
       const { data } = await service.listSessions({ limit: PAGE })
       await mark(data, channel, at)
       const listed = new Set(data.map(({ id }) => id))
-      let isWhole = true
       for (const status of ['working', 'requires_action']) {
         const ids = await walk(status, (sessions) => mark(sessions, channel, at))
-        isWhole &&= ids !== null
         for (const id of ids ?? []) listed.add(id)
       }
       // A session that is stored as not idle and is in no list has become idle.
       await eachUnlisted(listed, activeAfter, hintAt({ channel, at, scope: 'turns' }))
-      return isWhole
     },
   }
 }
