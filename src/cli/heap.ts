@@ -38,8 +38,8 @@ export function growUnderLoad(): void {
     }
     const wanted = busy ? GROWTH.busy : GROWTH.calm
     if (wanted !== growth) growOld((growth = wanted))
-    const isSmall = busy && youngBytes() < YOUNG
-    if (isSmall !== grows) growYoung((grows = isSmall))
+    const mayGrow = busy && youngBytes() < YOUNG
+    if (mayGrow !== grows) growYoung((grows = mayGrow))
   }).observe({ entryTypes: ['gc'] })
 }
 

@@ -305,6 +305,20 @@ describe('delivering', () => {
     expect(moved).toBeLessThan(64)
   })
 
+  it('serves a session whose retry is due while sessions that go on take all places', async () => {
+    const world = await slowWorld(4)
+    const { reply } = world
+    world.reply = (...asked) => {
+      const [{ fact, attempt }] = asked
+      return fact.sessionId === 'ses_0' && attempt === 1 ? FAILED : reply(...asked)
+    }
+    const sessions = Array.from({ length: 65 }, (_, index) => `ses_${index}`)
+    await world.commit(sessions.flatMap((id) => facts(200, id)))
+    await world.clock.advance(60_000)
+    const failed = world.sent.filter(({ sessionId }) => sessionId === 'ses_0')
+    expect(failed.length).toBeGreaterThan(2)
+  })
+
   it('begins each lane that it claimed, though the store fails before the next claim', async () => {
     const world = await slowWorld(16)
     const sessions = Array.from({ length: 130 }, (_, index) => `ses_${index}`)

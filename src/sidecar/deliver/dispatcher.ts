@@ -151,7 +151,11 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     const now = clock.steady()
     const probing = health.state === 'down'
     const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
-    if (limit <= 0) return
+    if (limit <= 0) {
+      // A lane that had to wait for its retry is due now, and has no room.
+      if (!probing && !crowded) crowded = await waits()
+      return
+    }
     const { name: handler } = spec
     // New lanes precede those that gave their place to others, so that every second claim begins with the latter.
     returnedFirst = crowded && !probing && !returnedFirst
@@ -178,9 +182,9 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     clock,
     pass: claim,
     async next() {
-      // No timer: a full runner and a running probe wake this loop when a lane is released, a paused handler when it is
-      // resumed.
-      if (lanes.size >= room || health.state === 'paused') return null
+      // No timer: a running probe, and a lane that gives its place to others, wake this loop when the lane is released; a
+      // paused handler does when it is resumed.
+      if (health.state === 'paused' || (crowded && lanes.size >= room)) return null
       if (health.state === 'down' && lanes.size > 0) return null
       const due = await store.lanes.nextDue(spec.name)
       return due === null ? null : Math.max(due, health.probeAt - clock.steady())

@@ -29,7 +29,7 @@ export interface DatabaseAddress {
   longest?: number
   /** Whether a standby may answer. */
   standby?: boolean
-  /** Each read finds its rows by an index, so it is planned once. Otherwise it is planned for its values. */
+  /** Reads of a running sidecar, most of few rows, are planned once. Otherwise each is planned for its values. */
   lookups?: boolean
 }
 
@@ -125,7 +125,7 @@ const PLANNED_ONCE = {
   enable_mergejoin: 'off',
   jit: 'off',
 }
-/** A transaction that may concern many rows plans each statement for its values, and keeps no plan. */
+/** A transaction that may concern many rows plans each statement for its values, and keeps no plan of one that has values. */
 const PLANNED_EACH_TIME = {
   plan_cache_mode: 'force_custom_plan',
   enable_seqscan: 'on',

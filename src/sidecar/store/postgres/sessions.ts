@@ -203,11 +203,12 @@ export class Sessions {
     )
   }
 
+  /** A plan that is made once takes a limit that is a parameter for a tenth of all rows, and sorts them. */
   async alive(queries: Queries, after: string, limit: number): Promise<string[]> {
     return ids(
       await queries.rows(
-        'SELECT id FROM sidecar.sessions WHERE deleted_at IS NULL AND id > $1 ORDER BY id LIMIT $2',
-        [after, limit],
+        `SELECT id FROM sidecar.sessions WHERE deleted_at IS NULL AND id > $1 ORDER BY id LIMIT ${limit}`,
+        [after],
       ),
     )
   }
@@ -215,8 +216,8 @@ export class Sessions {
   async active(queries: Queries, after: string, limit: number): Promise<string[]> {
     return ids(
       await queries.rows(
-        'SELECT id FROM sidecar.sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > $1 ORDER BY id LIMIT $2',
-        [after, limit],
+        `SELECT id FROM sidecar.sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > $1 ORDER BY id LIMIT ${limit}`,
+        [after],
       ),
     )
   }
