@@ -13,8 +13,8 @@ const downFrom = (first: number, step = 1): number[] =>
   Array.from({ length: 20 }, (_, index) => first - index * step)
 
 it('a page of deliveries reads few facts of a long backlog, and continues where the last one ended', async () => {
-  const { store, factsRead } = await openBacklog(20_000)
-  const read = await factsRead(40, async () => {
+  const { store, rowsRead } = await openBacklog(20_000)
+  const read = await rowsRead(40, async () => {
     const first = await store.read.deliveries({ limit: 20 })
     const after = first.rows.at(-1)?.id ?? ''
     const second = await store.read.deliveries({ limit: 20, status: 'pending', handler: 'app', after })
@@ -26,8 +26,8 @@ it('a page of deliveries reads few facts of a long backlog, and continues where 
 })
 
 it('the page of one session reads few facts of a long backlog', async () => {
-  const { store, factsRead } = await openBacklog(20_000)
-  const read = await factsRead(20, async () => {
+  const { store, rowsRead } = await openBacklog(20_000)
+  const read = await rowsRead(20, async () => {
     const { rows } = await store.read.deliveries({ limit: 20, sessionId: 'ses_7' })
     expect(positionsOf(rows)).toEqual(downFrom(19_907, 100))
     await store.close()
@@ -36,13 +36,13 @@ it('the page of one session reads few facts of a long backlog', async () => {
 })
 
 it('a page reads few facts where the handler refused each of them', async () => {
-  const { store, factsRead } = await openBacklog(
+  const { store, rowsRead } = await openBacklog(
     20_000,
     20_000,
     `INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log)
        SELECT f.pos, 1, l.id, 0, 1, '{"at":1,"status":500,"ms":1}' FROM sidecar.facts f JOIN sidecar.lanes l ON l.key = f.session_id`,
   )
-  const read = await factsRead(20, async () => {
+  const read = await rowsRead(20, async () => {
     const { rows } = await store.read.deliveries({ limit: 20, status: 'pending' })
     expect(positionsOf(rows)).toEqual(downFrom(20_000))
     await store.close()
@@ -70,13 +70,13 @@ it('an old backlog is found behind newer facts that are delivered', async () => 
 
 // 200 attempts were cut amid a million pending deliveries: no process could take the shards, for ever.
 it('attempts that a crash cut amid a long backlog are recovered without a look at the backlog', async () => {
-  const { url, store, factsRead } = await openBacklog(
+  const { url, store, rowsRead } = await openBacklog(
     20_000,
     100,
     'INSERT INTO sidecar.begun SELECT n, 1, 1, 0 FROM generate_series(1, 20) AS n',
   )
   await store.close()
-  const read = await factsRead(1, async () => {
+  const read = await rowsRead(1, async () => {
     const { store: next } = await openProcess(url)
     await next.shards.join()
     await until('the shards', () => next.shards.owns('ses_1'))
@@ -90,7 +90,7 @@ it('attempts that a crash cut amid a long backlog are recovered without a look a
 })
 
 it('the oldest of many deliveries without an order is found by a few of their lanes', async () => {
-  const { store, factsRead } = await openBacklog(
+  const { store, rowsRead } = await openBacklog(
     20_000,
     20_000,
     `UPDATE sidecar.lanes l SET key = f.id FROM sidecar.facts f WHERE f.pos = l.fresh;
@@ -98,7 +98,7 @@ it('the oldest of many deliveries without an order is found by a few of their la
        SELECT f.pos, 1, l.id, 0, 0, '' FROM sidecar.facts f JOIN sidecar.lanes l ON l.key = f.id;
      UPDATE sidecar.facts SET wanted = 0, at = pos`,
   )
-  const read = await factsRead(1000, async () => {
+  const read = await rowsRead(1000, async () => {
     expect((await store.read.counts()).deliveries['app']).toMatchObject({ pending: 20_000, oldestPending: 1 })
     await store.close()
   })
@@ -107,8 +107,8 @@ it('the oldest of many deliveries without an order is found by a few of their la
 
 // Each claim sorted all lanes, and a backlog of a million took an hour.
 it('a claim in a long backlog without an order reads few lanes', async () => {
-  const { store, factsRead } = await openBacklog(20_000, 20_000)
-  const read = await factsRead(
+  const { store, rowsRead } = await openBacklog(20_000, 20_000)
+  const read = await rowsRead(
     50,
     async () => {
       await until('the shards', () => store.shards.owns('ses_1'))
@@ -144,8 +144,8 @@ it('a lane is changed on its page, where no dead row stays in an index', async (
 })
 
 it('the oldest of deliveries in many sessions is found by the lanes of a few', async () => {
-  const { store, factsRead } = await openBacklog(20_000, 20_000, 'UPDATE sidecar.facts SET at = pos')
-  const read = await factsRead(1000, async () => {
+  const { store, rowsRead } = await openBacklog(20_000, 20_000, 'UPDATE sidecar.facts SET at = pos')
+  const read = await rowsRead(1000, async () => {
     expect((await store.read.counts()).deliveries['app']).toMatchObject({ pending: 20_000, oldestPending: 1 })
     await store.close()
   })
@@ -166,8 +166,8 @@ it('the oldest delivery is found where its attempt failed, and newer ones of its
 })
 
 it('a start with a long backlog looks at none of its lanes', async () => {
-  const { store, factsRead } = await openBacklog(20_000, 20_000)
-  const read = await factsRead(0, async () => {
+  const { store, rowsRead } = await openBacklog(20_000, 20_000)
+  const read = await rowsRead(0, async () => {
     await store.settings.registerHandlers([everything('app'), everything('other')])
     await store.close()
   })
@@ -187,8 +187,8 @@ const freshOf = async (url: string): Promise<unknown[]> =>
   (await (await adminOf(url)).query('SELECT fresh::int, pending::int FROM sidecar.lanes')).rows
 
 it('the outcomes of a session with few further facts are stored without a look at the facts before', async () => {
-  const { url, store, factsRead } = await openBacklog(5000, 1)
-  const read = await factsRead(1, async () => {
+  const { url, store, rowsRead } = await openBacklog(5000, 1)
+  const read = await rowsRead(1, async () => {
     await deliver(store, 1, 4990)
     await store.close()
   })
@@ -207,7 +207,7 @@ it('a fact that was left out stays pending, however many later ones of its sessi
 
 // The plan of a statement was made while the tables were empty: with a million facts it read all of them for each new one.
 it('statements that were planned for empty tables use the indexes when these have grown', async () => {
-  const { url, store, factsRead } = await openBacklog(0, 1)
+  const { url, store, rowsRead } = await openBacklog(0, 1)
   const admin = await adminOf(url)
   await admin.query('VACUUM ANALYZE sidecar.facts, sidecar.lanes, sidecar.delivery_rows')
   const commit = async (from: number): Promise<void> => {
@@ -229,7 +229,7 @@ it('statements that were planned for empty tables use the indexes when these hav
     INSERT INTO sidecar.delivery_rows (fact_pos, handler, lane, status, attempts, log)
       SELECT n, 1, 0, 1, 1, '' FROM generate_series(1000, 21000) AS n;
     UPDATE sidecar.positions SET last = 30000 WHERE name = 'facts'`)
-  const read = await factsRead(
+  const read = await rowsRead(
     1,
     async () => {
       await commit(3)

@@ -13,7 +13,7 @@ interface Backlog {
    * How many rows of `tables`, by default facts, the statements of `run` read, by the statistics of the server; they come
    * when a connection ends.
    */
-  factsRead(least: number, run: () => Promise<void>, tables?: readonly string[]): Promise<number>
+  rowsRead(least: number, run: () => Promise<void>, tables?: readonly string[]): Promise<number>
 }
 
 /**
@@ -46,7 +46,7 @@ export async function openBacklog(facts: number, sessions = 100, then = ''): Pro
   return {
     url,
     store,
-    async factsRead(least, run, tables = ['facts']) {
+    async rowsRead(least, run, tables = ['facts']) {
       const read = (): Promise<number> => rowsOf(tables)
       const before = await read()
       await run()

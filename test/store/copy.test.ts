@@ -263,12 +263,12 @@ describe('a copy out of a database', () => {
   )
 
   it('reads a backlog once, whatever its size', async () => {
-    const { url, store, factsRead } = await openBacklog(20_000)
+    const { url, store, rowsRead } = await openBacklog(20_000)
     await store.close()
     const deliveries = TABLES.find(({ name }) => name === 'deliveries')
     if (deliveries === undefined) throw new Error('there is no such table')
     let copied = 0
-    const read = await factsRead(20_000, async () => {
+    const read = await rowsRead(20_000, async () => {
       const source = await postgres.openSource({ url })
       for (let after: Key | null = null; ;) {
         const page = await source.page(deliveries, after)

@@ -114,9 +114,9 @@ const FOR_PEOPLE = 2
 
 /**
  * To plan a read of a lane, or an outcome, takes longer than to run it. So a statement is planned once, unless a pooler
- * stands before the server. A plan that is made while a table is empty may read the whole table, also when it has grown; without these ways to read it, the plan
- * looks each row up. PostgreSQL before 18 would take a plan that must use one of them for so expensive that it compiles
- * the plan to machine code, which takes a tenth of a second.
+ * stands before the server. A plan that is made while a table is empty may read the whole table, also when the table has
+ * grown. Without a sequential scan, hash join or merge join, the plan looks each row up. PostgreSQL before 18 counts a plan
+ * that must use one of them as very expensive, and compiles it to machine code, which takes a tenth of a second.
  */
 const PLANNED_ONCE = {
   plan_cache_mode: 'force_generic_plan',
@@ -125,7 +125,7 @@ const PLANNED_ONCE = {
   enable_mergejoin: 'off',
   jit: 'off',
 }
-/** A transaction that may concern many rows plans each statement for its values, and keeps no plan of one that has values. */
+/** A transaction that may concern many rows plans each statement with parameters for its values, and does not keep the plan. */
 const PLANNED_EACH_TIME = {
   plan_cache_mode: 'force_custom_plan',
   enable_seqscan: 'on',
@@ -268,7 +268,7 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
  * it is enough to ask at the start of a connection.
  */
 function verify(settings: Readonly<Record<string, string>> = {}): NonNullable<PoolConfig['verify']> {
-  const text = `SELECT pg_is_in_recovery() AS standby${setting(settings)}`
+  const text = `SELECT pg_is_in_recovery() AS standby${columnsOf(settings)}`
   return (client, done) =>
     client.query<{ standby: boolean }>(text, (error, result) =>
       done(error ?? (result.rows[0]?.standby === false ? undefined : new StandbyError())),
@@ -276,7 +276,7 @@ function verify(settings: Readonly<Record<string, string>> = {}): NonNullable<Po
 }
 
 /** Columns of a SELECT that change the settings of the connection. */
-function setting(settings: Readonly<Record<string, string>>): string {
+function columnsOf(settings: Readonly<Record<string, string>>): string {
   return Object.entries(settings)
     .map(([name, value]) => `, set_config('${name}', '${value}', false)`)
     .join('')
@@ -373,7 +373,7 @@ const guards = new WeakMap<PoolClient, Promise<boolean>>()
 /** @returns false where a server or a database is set to read-only: no transaction of ours may undo that. */
 async function guard(client: PoolClient): Promise<boolean> {
   const { rows } = await client.query<{ policy: string }>(
-    `SELECT current_setting('default_transaction_read_only') AS policy${setting(PLANNED_ONCE)}`,
+    `SELECT current_setting('default_transaction_read_only') AS policy${columnsOf(PLANNED_ONCE)}`,
   )
   if (rows[0]?.policy !== 'off') return false
   await client.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')

@@ -59,6 +59,7 @@ const BEHIND = 1000
  * few, while `first_fresh` would look at each delivery since `fresh`: a tenth of the server's time.
  */
 const FEW = 64
+/** How many of the first facts are looked at. */
 const AHEAD = 256
 const FRESH_AHEAD = `(SELECT count(*) FROM (SELECT f.pos, f.wanted FROM sidecar.facts f
     WHERE coalesce(f.session_id, '') = l.key AND f.pos >= g.reached ORDER BY f.pos LIMIT ${AHEAD}) ahead
@@ -75,11 +76,12 @@ const INTO = 'INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, s
  * The first outcomes of deliveries: nearly all outcomes are. With `ON CONFLICT`, the server would write a second record
  * to its log for each row.
  */
-const INSERT = `
+const FIRST_OUTCOMES = `
   WITH recorded AS (${INTO} SELECT g.* FROM ${OUTCOMES}
     WHERE (SELECT old.status FROM sidecar.delivery_rows old WHERE old.fact_pos = g.fact_pos AND old.handler = g.handler) IS NULL
     RETURNING fact_pos, handler) ${PART}`
-const UPDATE = `
+/** Outcomes of deliveries that may have a row. */
+const LATER_OUTCOMES = `
   WITH recorded AS (${INTO} SELECT g.* FROM ${OUTCOMES}
     ON CONFLICT (fact_pos, handler) DO UPDATE SET status = excluded.status, attempts = excluded.attempts,
       log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || excluded.log, answer = coalesce(excluded.answer, d.answer)
@@ -393,9 +395,9 @@ export class Lanes {
     const first = sorted.filter(
       ({ attempts, handler }) => attempts === 1 && bitOf(handler) !== 0 && this.configured.isOrdered(handler),
     )
-    const inserted = await this.#store(queries, INSERT, first)
+    const inserted = await this.#store(queries, FIRST_OUTCOMES, first)
     const others = sorted.filter((ack) => !inserted.has(ack))
-    const updated = await this.#store(queries, UPDATE, others)
+    const updated = await this.#store(queries, LATER_OUTCOMES, others)
     for (const ack of sorted) {
       const { lane, handler, pos, result } = ack
       let of = lanes.get(lane.id)
