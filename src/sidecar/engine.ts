@@ -131,8 +131,7 @@ export function createEngine(options: EngineOptions): Engine {
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
   )
-  const { takeOn } = tools
-  const calls = createCallTaker({ tools: toolNames, clock, bus, takeOn })
+  const calls = createCallTaker({ tools: toolNames, clock, bus, host: tools })
   const prefetch = createPrefetch({ service, store, ownership, calls, hint, clock, log })
 
   const stream = options.stream.enabled

@@ -14,6 +14,7 @@ import {
   createCallTaker,
   createItems,
   createPrefetch,
+  type CallTaker,
   type Prefetch,
 } from '../../src/sidecar/intake/snapshot.ts'
 import type { Hint } from '../../src/core/hint.ts'
@@ -37,6 +38,7 @@ function open(
   stream: ReadOptions['stream'] = null,
   owner: OwnerRecord | null = null,
   prefetch: Partial<Prefetch> = {},
+  calls: Partial<CallTaker> = {},
 ) {
   const clock = new VirtualClock()
   const log = keepingLog()
@@ -69,7 +71,7 @@ function open(
     prefetch: { hinted: nothing, looked: nothing, take: nothing, drop: nothing, ...prefetch },
     expectations: createExpectations(clock, store.shards),
     ownership,
-    calls: { take: async () => undefined, look: nothing },
+    calls: { take: async () => undefined, headStart: async () => undefined, look: nothing, ...calls },
   })
   /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
   const readOn = async (): Promise<string[] | null> => {
@@ -102,6 +104,39 @@ async function factsOf(turn: Turn): Promise<JsonObject[]> {
 
 const turn = (status: string) =>
   readTurn({ id: 't', status, created_at: 1, completed_at: status === 'failed' ? 2 : null }, 's')
+
+const NO_HOST = { takeOn: async () => undefined, headStart: async () => undefined }
+
+it('the turns of a session are read when its tools have had their head start', async () => {
+  const steps: string[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const { clock, read } = open(
+    {
+      readSession: async () =>
+        sessionIs('requires_action', 2, [{ type: 'function_call', call_id: 'c', name: 'lookup' }]),
+      async listTurns() {
+        steps.push('turns')
+        return pageOf(turn('running'))
+      },
+    },
+    null,
+    null,
+    {},
+    {
+      take: async () => void steps.push('take'),
+      async headStart() {
+        steps.push('head start')
+        await promise
+      },
+    },
+  )
+  const done = read()
+  await clock.settle()
+  expect(steps).toEqual(['take', 'head start'])
+  resolve()
+  expect(await done).toContain('session.requires_action')
+  expect(steps).toEqual(['take', 'head start', 'turns'])
+})
 
 it('a failed session has the reason why its run could not start, though a turn of an unknown status continues', async () => {
   expect(await factsOf(turn('parked'))).toMatchObject([{ item: { id: 'item_1' } }])
@@ -177,6 +212,38 @@ it('a session is read on at once until all of its items are reported, in any num
   const types = await read()
   for (let more = await readOn(); more !== null; more = await readOn()) types?.push(...more)
   expect(types?.filter((type) => type === 'said')).toHaveLength(items.length)
+})
+
+it('of a session whose turns are known only the newest are requested, and older ones when these are all new', async () => {
+  const turns: Turn[] = []
+  const add = (count: number): void => {
+    for (let more = 0; more < count; more++) {
+      const at = turns.length + 2
+      const raw = { id: `t${at}`, status: 'completed', artifacts: 'ready', created_at: at, completed_at: at }
+      turns.push(readTurn(raw, 's'))
+    }
+  }
+  add(3)
+  const limits: (number | undefined)[] = []
+  let changedAt = 9
+  const { read } = open({
+    readSession: async () => sessionIs('idle', changedAt++),
+    listArtifacts: async () => [],
+    async listTurns(_session, { after, limit = 20 }) {
+      limits.push(limit)
+      const newest = turns.toReversed()
+      const from = newest.findIndex(({ id }) => id === after) + 1
+      const data = newest.slice(from, from + limit)
+      return { data, hasMore: from + limit < turns.length, lastId: data.at(-1)?.id ?? null }
+    },
+  })
+  const settled = async (): Promise<number | undefined> =>
+    (await read())?.filter((type) => type === 'turn.settled').length
+  expect([await settled(), limits]).toEqual([3, [20]])
+  add(1)
+  expect([await settled(), limits]).toEqual([1, [20, 4]])
+  add(6)
+  expect([await settled(), limits]).toEqual([6, [20, 4, 4, 100]])
 })
 
 it('items of which a whole page cannot be read do not hide those that follow', async () => {
@@ -384,7 +451,7 @@ it('a call that a read which was dropped has accepted is over when a later read 
     tools: new Set(['lookup']),
     clock: new VirtualClock(),
     bus,
-    takeOn: async () => undefined,
+    host: NO_HOST,
   })
   const action = (call_id: string) => ({ type: 'function_call', call_id, name: 'lookup', arguments: {} })
   const listing = (updatedAt: number, ...callIds: string[]) =>
@@ -433,7 +500,7 @@ it('a call accepted ahead of its session is over, although the session has anoth
   const gone: string[] = []
   bus.subscribe({ actionsGone: (callIds) => void gone.push(...callIds) })
   const clock = new VirtualClock()
-  const calls = createCallTaker({ tools: new Set(['lookup']), clock, bus, takeOn: async () => undefined })
+  const calls = createCallTaker({ tools: new Set(['lookup']), clock, bus, host: NO_HOST })
   const listing = (updatedAt: number, callId: string) =>
     sessionIs('requires_action', updatedAt, [
       { type: 'function_call', call_id: callId, name: 'lookup', arguments: {} },

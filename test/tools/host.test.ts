@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ServiceError } from '../../src/core/errors.ts'
+import type { ToolResult } from '../../src/core/tool.ts'
 import { ERROR, output, refusal, toolWorld } from './world.ts'
 
 type World = ReturnType<typeof toolWorld>
@@ -1029,6 +1030,42 @@ describe('a call that a reading found just now', () => {
     await world.clock.settle()
     expect(world.runs).toMatchObject([{ callId: 'call_9', attempt: 1, uncertain: false }])
     expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step result_fixed'])
+  })
+
+  it('has a head start until its tool has answered', async () => {
+    const world = toolWorld()
+    const { promise, resolve } = Promise.withResolvers<ToolResult>()
+    world.run = () => promise
+    await world.takeOn(world.callAs('call_9'))
+    const begunAt = world.clock.steady()
+    const headStart = world.host.headStart(['call_9'])
+    resolve(output('42'))
+    await headStart
+    expect(world.clock.steady()).toBe(begunAt)
+    await world.clock.settle()
+    expect(world.service.answers).toMatchObject([{ callId: 'call_9' }])
+  })
+
+  it('has a head start of 3 ms if its tool takes longer, and none in a later read', async () => {
+    const world = toolWorld()
+    world.run = () => never()
+    await world.takeOn(world.callAs('call_9'))
+    let isOver = false
+    void world.host.headStart(['call_9']).then(() => (isOver = true))
+    await world.clock.advance(2)
+    expect(isOver).toBe(false)
+    await world.clock.advance(1)
+    expect(isOver).toBe(true)
+    await world.host.headStart(['call_9'])
+    expect(world.runs).toHaveLength(1)
+  })
+
+  it('has no head start while it waits for its tool', async () => {
+    const world = toolWorld({ spec: { concurrency: 1 } })
+    world.run = () => never()
+    await world.takeOn(world.callAs('call_8'), world.callAs('call_9'))
+    await world.host.headStart(['call_9'])
+    expect(world.runs).toMatchObject([{ callId: 'call_8' }])
   })
 
   it('waits as received if its tool has no free slot', async () => {

@@ -21,6 +21,8 @@ import { startTime } from './start-time.ts'
 export const PAGE = 100
 /** The first page of turns: they are listed newest first, and most reads end on it. */
 const TURNS_FIRST = 20
+/** The first page when earlier turns are known to be settled: what changed since is seldom more than one turn. */
+const TURNS_NEWEST = 4
 /** Pages of turns in one read: 10,000 turns since the last read. Older turns are read by id. */
 const TURN_PAGES = 100
 /** Concurrent prefetches, dropped ones included; with more to read, the list may be cheaper. */
@@ -59,6 +61,8 @@ interface EndedRead {
 export interface CallTaker {
   /** Accepts the calls of a session that was just read. */
   take(session: Session): Promise<void>
+  /** Resolves when the tools of calls that were just accepted have answered, or after a few milliseconds. */
+  headStart(session: Session): Promise<void>
   /** Reports which of these calls are over. */
   look(read: EndedRead): void
 }
@@ -68,9 +72,12 @@ export function createCallTaker(options: {
   tools: ReadonlySet<string>
   clock: Clock
   bus: Pick<Bus, 'report'>
-  takeOn: (calls: readonly Call[], session: Session) => Promise<void>
+  host: {
+    takeOn(calls: readonly Call[], session: Session): Promise<void>
+    headStart(callIds: readonly string[]): Promise<void>
+  }
 }): CallTaker {
-  const { tools, clock, bus } = options
+  const { tools, clock, bus, host } = options
   const accepted = new BoundedMap<string, Map<string, Sighting>>(ACCEPTED)
 
   return {
@@ -85,8 +92,9 @@ export function createCallTaker(options: {
         found.set(callId, { updatedAt, at: clock.steady() })
       }
       accepted.set(session.id, found)
-      await options.takeOn(calls, session)
+      await host.takeOn(calls, session)
     },
+    headStart: ({ actions }) => host.headStart(actions.map(({ callId }) => callId)),
     look({ sessionId, session, stored, begunAt }) {
       const found = accepted.get(sessionId)
       if (found === undefined) return
@@ -172,8 +180,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 
   return async ({ before, entry, begunAt, ...request }, first) => {
-    // The tools run while the turns are read.
-    if (first.actions.length > 0) await options.calls.take(first)
+    if (first.actions.length > 0) {
+      await options.calls.take(first)
+      await options.calls.headStart(first)
+    }
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request.since)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
@@ -242,7 +252,7 @@ async function readTurns(
   const turns: Turn[] = []
   let after: string | undefined
   for (let page = 0; page < TURN_PAGES; page++) {
-    const limit = page === 0 ? TURNS_FIRST : PAGE
+    const limit = page > 0 ? PAGE : settled.size > 0 ? TURNS_NEWEST : TURNS_FIRST
     const { data, hasMore, lastId } = await service.listTurns(
       sessionId,
       after === undefined ? { limit } : { limit, after },

@@ -36,6 +36,8 @@ const REMEMBERED = 10_000
 /** How often a call whose tool is not configured is checked; a later start may have the tool again. Milliseconds. */
 const ORPHANED = 30_000
 const RETRY = { base: 500, max: 60_000 }
+/** The longest time for which a read of a session waits for a tool that has just begun, milliseconds. */
+const HEAD_START = 3
 /** How long an aborted run may take to store its outcome, milliseconds. */
 const LEFT_BEHIND = 500
 
@@ -56,6 +58,11 @@ export interface ToolHost
    * once.
    */
   takeOn(calls: readonly Call[], session: Session): Promise<void>
+  /**
+   * Resolves when the tools of these calls, as far as they began just now, have answered, or after HEAD_START. What the
+   * caller does next would delay the answer of a fast tool.
+   */
+  headStart(callIds: readonly string[]): Promise<void>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
@@ -92,6 +99,8 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
   const adding = new Set<string>()
   /** By the object of the call that is being stored. */
   const reserved = new Map<Call, Reserved>()
+  /** By call: resolves when its tool has answered or has had its head start. */
+  const headStarts = new Map<string, Promise<void>>()
   /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
   const startedAt = clock.now()
@@ -272,7 +281,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
       reserved.delete(running)
       free.free()
     }
-    const run = async (by: ToolPorts): Promise<Progress> => {
+    const run = async (by: ToolPorts, answered: () => void): Promise<Progress> => {
       if (!pollLoop.running || abort.signal.aborted) return await withdraw(by, running)
       try {
         if (!isFresh(running) && !(await isWanted(by, running, false))) return SUPERSEDED
@@ -281,14 +290,21 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
         await withdraw(by, running)
         throw error
       }
-      return await runBegun(by, tool, { call: running, session: summaryOf(session) }, abort.signal)
+      const { spec } = tool
+      const first: Tool = { spec, run: (to, signal) => tool.run(to, signal).finally(answered) }
+      return await runBegun(by, first, { call: running, session: summaryOf(session) }, abort.signal)
     }
     reserved.set(running, {
       begin(lease) {
         reserved.delete(running)
         take(call)
         const held = under(lease, abort)
-        void drive(running, held, run(held.ports).finally(end))
+        const answered = giveHeadStart(call.callId)
+        const begun = run(held.ports, answered).finally(() => {
+          end()
+          answered()
+        })
+        void drive(running, held, begun)
       },
       leave() {
         end()
@@ -296,6 +312,19 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
       },
     })
     return running
+  }
+
+  /** @returns ends it. */
+  const giveHeadStart = (callId: string): (() => void) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const end = (): void => {
+      limit.cancel()
+      headStarts.delete(callId)
+      resolve()
+    }
+    const limit = clock.after(HEAD_START, end)
+    headStarts.set(callId, promise)
+    return end
   }
 
   /** Handles a run that a crash interrupted. */
@@ -376,6 +405,9 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
           if (!active.has(callId)) void settleGone(callId)
         }
       }
+    },
+    async headStart(callIds) {
+      await Promise.all(callIds.flatMap((callId) => headStarts.get(callId) ?? []))
     },
     actionsGone(callIds, why) {
       for (const callId of callIds) {
