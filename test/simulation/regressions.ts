@@ -683,7 +683,7 @@ export const REGRESSIONS: readonly Regression[] = [
       faultsUntil: 5000,
       upkeep: { retention: 60_000, interval: 300, acts: [] },
     }),
-    seed: 3009452,
+    seed: 124,
     steps: [
       [3, 'before', 'weather', 'disk_full'],
       [4, 'before', 'weather', 'clock_back'],
