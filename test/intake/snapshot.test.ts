@@ -107,6 +107,15 @@ const turn = (status: string) =>
 
 const NO_HOST = { takeOn: async () => undefined, headStart: async () => undefined }
 
+it('a call taker gives all calls of a session their head start', async () => {
+  const given: (readonly string[])[] = []
+  const host = { ...NO_HOST, headStart: async (callIds: readonly string[]) => void given.push(callIds) }
+  const calls = createCallTaker({ tools: new Set(), clock: new VirtualClock(), bus: new Bus(), host })
+  const actions = ['a', 'b'].map((call_id) => ({ type: 'function_call', call_id, name: 'lookup' }))
+  await calls.headStart(sessionIs('requires_action', 2, actions))
+  expect(given).toEqual([['a', 'b']])
+})
+
 it('the turns of a session are read when its tools have had their head start', async () => {
   const steps: string[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -212,38 +221,6 @@ it('a session is read on at once until all of its items are reported, in any num
   const types = await read()
   for (let more = await readOn(); more !== null; more = await readOn()) types?.push(...more)
   expect(types?.filter((type) => type === 'said')).toHaveLength(items.length)
-})
-
-it('of a session whose turns are known only the newest are requested, and older ones when these are all new', async () => {
-  const turns: Turn[] = []
-  const add = (count: number): void => {
-    for (let more = 0; more < count; more++) {
-      const at = turns.length + 2
-      const raw = { id: `t${at}`, status: 'completed', artifacts: 'ready', created_at: at, completed_at: at }
-      turns.push(readTurn(raw, 's'))
-    }
-  }
-  add(3)
-  const limits: (number | undefined)[] = []
-  let changedAt = 9
-  const { read } = open({
-    readSession: async () => sessionIs('idle', changedAt++),
-    listArtifacts: async () => [],
-    async listTurns(_session, { after, limit = 20 }) {
-      limits.push(limit)
-      const newest = turns.toReversed()
-      const from = newest.findIndex(({ id }) => id === after) + 1
-      const data = newest.slice(from, from + limit)
-      return { data, hasMore: from + limit < turns.length, lastId: data.at(-1)?.id ?? null }
-    },
-  })
-  const settled = async (): Promise<number | undefined> =>
-    (await read())?.filter((type) => type === 'turn.settled').length
-  expect([await settled(), limits]).toEqual([3, [20]])
-  add(1)
-  expect([await settled(), limits]).toEqual([1, [20, 4]])
-  add(6)
-  expect([await settled(), limits]).toEqual([6, [20, 4, 4, 100]])
 })
 
 it('items of which a whole page cannot be read do not hide those that follow', async () => {

@@ -1038,12 +1038,31 @@ describe('a call that a reading found just now', () => {
     world.run = () => promise
     await world.takeOn(world.callAs('call_9'))
     const begunAt = world.clock.steady()
-    const headStart = world.host.headStart(['call_9'])
+    let isOver = false
+    const headStart = world.host.headStart(['call_9']).then(() => (isOver = true))
+    await world.clock.settle()
+    expect(isOver).toBe(false)
     resolve(output('42'))
     await headStart
     expect(world.clock.steady()).toBe(begunAt)
     await world.clock.settle()
     expect(world.service.answers).toMatchObject([{ callId: 'call_9' }])
+  })
+
+  it('has a head start while it is being stored, which ends if it cannot be stored', async () => {
+    const world = toolWorld()
+    const { promise, reject } = Promise.withResolvers<void>()
+    world.beforeAdd = () => promise
+    const taken = world.takeOn(world.callAs('call_9'))
+    await world.clock.settle()
+    let isOver = false
+    const headStart = world.host.headStart(['call_9']).then(() => (isOver = true))
+    await world.clock.advance(50)
+    expect(isOver).toBe(false)
+    reject(new Error('the disk is full'))
+    await expect(taken).rejects.toThrow('the disk is full')
+    await headStart
+    expect(world.runs).toEqual([])
   })
 
   it('has a head start of 3 ms if its tool takes longer, and none in a later read', async () => {

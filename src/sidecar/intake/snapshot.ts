@@ -21,8 +21,6 @@ import { startTime } from './start-time.ts'
 export const PAGE = 100
 /** The first page of turns: they are listed newest first, and most reads end on it. */
 const TURNS_FIRST = 20
-/** The first page when earlier turns are known to be settled: what changed since is seldom more than one turn. */
-const TURNS_NEWEST = 4
 /** Pages of turns in one read: 10,000 turns since the last read. Older turns are read by id. */
 const TURN_PAGES = 100
 /** Concurrent prefetches, dropped ones included; with more to read, the list may be cheaper. */
@@ -180,6 +178,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 
   return async ({ before, entry, begunAt, ...request }, first) => {
+    // A tool that answers within a millisecond would otherwise wait until the list of turns is requested and compared.
     if (first.actions.length > 0) {
       await options.calls.take(first)
       await options.calls.headStart(first)
@@ -252,7 +251,7 @@ async function readTurns(
   const turns: Turn[] = []
   let after: string | undefined
   for (let page = 0; page < TURN_PAGES; page++) {
-    const limit = page > 0 ? PAGE : settled.size > 0 ? TURNS_NEWEST : TURNS_FIRST
+    const limit = page === 0 ? TURNS_FIRST : PAGE
     const { data, hasMore, lastId } = await service.listTurns(
       sessionId,
       after === undefined ? { limit } : { limit, after },

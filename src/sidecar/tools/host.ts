@@ -12,6 +12,7 @@ import { ServiceError } from '../../core/errors.ts'
 import type { TraceSource } from '../../core/trace.ts'
 import type { ShardTopics } from '../../core/shards.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
+import type { Timer } from '../../std/ports.ts'
 import { answerCall } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import {
@@ -36,7 +37,10 @@ const REMEMBERED = 10_000
 /** How often a call whose tool is not configured is checked; a later start may have the tool again. Milliseconds. */
 const ORPHANED = 30_000
 const RETRY = { base: 500, max: 60_000 }
-/** The longest time for which a read of a session waits for a tool that has just begun, milliseconds. */
+/**
+ * The longest time for which a read of a session waits for a tool that has just begun, milliseconds. The state facts of
+ * the read come later by that time if the tool is slower.
+ */
 const HEAD_START = 3
 /** How long an aborted run may take to store its outcome, milliseconds. */
 const LEFT_BEHIND = 500
@@ -59,8 +63,8 @@ export interface ToolHost
    */
   takeOn(calls: readonly Call[], session: Session): Promise<void>
   /**
-   * Resolves when the tools of these calls, as far as they began just now, have answered, or after HEAD_START. What the
-   * caller does next would delay the answer of a fast tool.
+   * Resolves when the tools of those of the calls that were just accepted have answered, HEAD_START after their begin at
+   * the latest.
    */
   headStart(callIds: readonly string[]): Promise<void>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */
@@ -99,7 +103,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
   const adding = new Set<string>()
   /** By the object of the call that is being stored. */
   const reserved = new Map<Call, Reserved>()
-  /** By call: resolves when its tool has answered or has had its head start. */
+  /** By call, from its acceptance on: resolves when its tool has answered or has had its head start. */
   const headStarts = new Map<string, Promise<void>>()
   /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
@@ -281,7 +285,8 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
       reserved.delete(running)
       free.free()
     }
-    const run = async (by: ToolPorts, answered: () => void): Promise<Progress> => {
+    const headStart = addHeadStart(call.callId)
+    const run = async (by: ToolPorts): Promise<Progress> => {
       if (!pollLoop.running || abort.signal.aborted) return await withdraw(by, running)
       try {
         if (!isFresh(running) && !(await isWanted(by, running, false))) return SUPERSEDED
@@ -291,40 +296,40 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
         throw error
       }
       const { spec } = tool
-      const first: Tool = { spec, run: (to, signal) => tool.run(to, signal).finally(answered) }
-      return await runBegun(by, first, { call: running, session: summaryOf(session) }, abort.signal)
+      const heard: Tool = { spec, run: (to, signal) => tool.run(to, signal).finally(headStart.end) }
+      return await runBegun(by, heard, { call: running, session: summaryOf(session) }, abort.signal)
     }
     reserved.set(running, {
       begin(lease) {
         reserved.delete(running)
         take(call)
         const held = under(lease, abort)
-        const answered = giveHeadStart(call.callId)
-        const begun = run(held.ports, answered).finally(() => {
+        headStart.limit()
+        const begun = run(held.ports).finally(() => {
           end()
-          answered()
+          headStart.end()
         })
         void drive(running, held, begun)
       },
       leave() {
         end()
+        headStart.end()
         void letGo(call.callId, abort)
       },
     })
     return running
   }
 
-  /** @returns ends it. */
-  const giveHeadStart = (callId: string): (() => void) => {
+  const addHeadStart = (callId: string): { limit(): void; end(): void } => {
     const { promise, resolve } = Promise.withResolvers<void>()
+    headStarts.set(callId, promise)
+    let timer: Timer | null = null
     const end = (): void => {
-      limit.cancel()
+      timer?.cancel()
       headStarts.delete(callId)
       resolve()
     }
-    const limit = clock.after(HEAD_START, end)
-    headStarts.set(callId, promise)
-    return end
+    return { limit: () => void (timer = clock.after(HEAD_START, end)), end }
   }
 
   /** Handles a run that a crash interrupted. */
