@@ -81,7 +81,14 @@ function knownTurn(one: Turn): KnownTurn {
 }
 
 function looked(status: string, turns: Turn[], fields: object = {}): Look {
-  return { session: session(status, fields), turns, passed: [], errorItem: null, artifacts: [] }
+  return {
+    session: session(status, fields),
+    turns,
+    passed: [],
+    endedSince: new Set<string>(),
+    errorItem: null,
+    artifacts: [],
+  }
 }
 
 function typesOf(
@@ -90,7 +97,14 @@ function typesOf(
   turns: Turn[],
   context: Partial<DiffContext> = {},
 ) {
-  const look = { session: now, turns, passed: [], errorItem: null, artifacts: [] }
+  const look = {
+    session: now,
+    turns,
+    passed: [],
+    endedSince: new Set<string>(),
+    errorItem: null,
+    artifacts: [],
+  }
   const difference = compare(before, [], look, { ...CONTEXT, ...context }, new Map())
   return difference.reading.facts.map(({ type }) => type)
 }
@@ -144,6 +158,7 @@ describe('a comparison', () => {
       session: session('idle'),
       turns: [turn('t', 'completed', 'ready')],
       passed: [],
+      endedSince: new Set<string>(),
       errorItem: null,
       artifacts: null,
     }
@@ -226,6 +241,7 @@ describe('a comparison', () => {
         session: session('failed', { updated_at }),
         turns: [],
         passed: [],
+        endedSince: new Set<string>(),
         errorItem: { id: 'i', created_at },
         artifacts: [],
       }
@@ -270,7 +286,12 @@ describe('a comparison', () => {
         asked('stray', null),
       ],
     })
-    const look = { ...looked('idle', [turn('t', 'working')]), session: now, passed }
+    const look = {
+      ...looked('idle', [turn('t', 'working')]),
+      session: now,
+      passed,
+      endedSince: new Set<string>(),
+    }
     const { reading } = compare(before, [], look, CONTEXT, new Map())
     expect(reading.facts.map(({ subject }) => subject)).toEqual([
       'action.required/open',
@@ -310,6 +331,7 @@ describe('a comparison', () => {
       session: session('idle'),
       turns: [turn('t', 'completed', 'ready')],
       passed: [],
+      endedSince: new Set<string>(),
       errorItem: null,
       artifacts: [],
     }
@@ -393,8 +415,13 @@ describe('a comparison', () => {
   )
 
   it('adds the item with the reason to a failure', () => {
-    const look = { ...looked('failed', []), passed: [], errorItem: { id: 'item_1' } }
-    const bodies = [look, { ...look, passed: [], errorItem: null }].map(
+    const look = {
+      ...looked('failed', []),
+      passed: [],
+      endedSince: new Set<string>(),
+      errorItem: { id: 'item_1' },
+    }
+    const bodies = [look, { ...look, passed: [], endedSince: new Set<string>(), errorItem: null }].map(
       (one) => compare(known(session('working')), [], one, CONTEXT, new Map()).reading.facts[0]?.body,
     )
     expect(bodies.map((body) => JSON.parse(body ?? '').item)).toEqual([{ id: 'item_1' }, undefined])
@@ -537,7 +564,14 @@ describe('a comparison', () => {
     const { reading } = compare(
       known(session('working')),
       [],
-      { session: now, turns: null, passed: [], errorItem: null, artifacts: null },
+      {
+        session: now,
+        turns: null,
+        passed: [],
+        endedSince: new Set<string>(),
+        errorItem: null,
+        artifacts: null,
+      },
       CONTEXT,
       new Map(),
     )
@@ -593,6 +627,7 @@ describe('a comparison', () => {
         }),
       ],
       passed: [],
+      endedSince: new Set<string>(),
       errorItem: null,
       artifacts: [{ id: 'art_1' }],
     }

@@ -33,6 +33,7 @@ function factsOf(
     session: readSession(fields, () => undefined),
     turns: [readTurn({ id: 't', status: 'completed', ...turn }, 's')],
     passed: [],
+    endedSince: new Set<string>(),
     errorItem: null,
     artifacts,
   }

@@ -71,7 +71,7 @@ function open(
     prefetch: { hinted: nothing, looked: nothing, take: nothing, drop: nothing, ...prefetch },
     expectations: createExpectations(clock, store.shards),
     ownership,
-    calls: { take: async () => undefined, headStart: async () => undefined, look: nothing, ...calls },
+    calls: { take: async () => undefined, headStart: async () => false, look: nothing, ...calls },
   })
   /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
   const readOn = async (): Promise<string[] | null> => {
@@ -105,11 +105,11 @@ async function factsOf(turn: Turn): Promise<JsonObject[]> {
 const turn = (status: string) =>
   readTurn({ id: 't', status, created_at: 1, completed_at: status === 'failed' ? 2 : null }, 's')
 
-const NO_HOST = { takeOn: async () => undefined, headStart: async () => undefined }
+const NO_HOST = { takeOn: async () => undefined, headStart: async () => false }
 
 it('a call taker gives all calls of a session their head start', async () => {
   const given: (readonly string[])[] = []
-  const host = { ...NO_HOST, headStart: async (callIds: readonly string[]) => void given.push(callIds) }
+  const host = { ...NO_HOST, headStart: async (callIds: readonly string[]) => given.push(callIds) > 0 }
   const calls = createCallTaker({ tools: new Set(), clock: new VirtualClock(), bus: new Bus(), host })
   const actions = ['a', 'b'].map((call_id) => ({ type: 'function_call', call_id, name: 'lookup' }))
   await calls.headStart(sessionIs('requires_action', 2, actions))
@@ -136,6 +136,7 @@ it('the turns of a session are read when its tools have had their head start', a
       async headStart() {
         steps.push('head start')
         await promise
+        return false
       },
     },
   )
@@ -145,6 +146,43 @@ it('the turns of a session are read when its tools have had their head start', a
   resolve()
   expect(await done).toContain('session.requires_action')
   expect(steps).toEqual(['take', 'head start', 'turns'])
+})
+
+it('the end of a turn that the answer of a fast tool caused is reported after its action is resolved, by the next read', async () => {
+  const requests: string[] = []
+  const action = { type: 'function_call', call_id: 'c', name: 'lookup', turn_id: 't' }
+  const said = inTurn(sessionIs('requires_action', 2, [action]), sessionIs('idle', 3))
+  const { clock, read, readOn } = open(
+    {
+      async readSession(id) {
+        requests.push('session')
+        return await said.readSession(id)
+      },
+      async listTurns() {
+        requests.push('turns')
+        return pageOf(readTurn({ id: 't', status: 'completed', artifacts: 'ready', created_at: 1 }, 's'))
+      },
+      async listArtifacts() {
+        requests.push('artifacts')
+        return []
+      },
+    },
+    null,
+    null,
+    {},
+    { headStart: async () => true },
+  )
+  expect(await read()).toEqual([
+    'session.created',
+    'turn.started',
+    'action.required',
+    'session.requires_action',
+  ])
+  expect(requests).toEqual(['session', 'turns'])
+  expect(await readOn()).toBeNull()
+  await clock.advance(400)
+  expect(await readOn()).toEqual(['action.resolved', 'turn.completed', 'turn.settled', 'session.idle'])
+  expect(requests).toEqual(['session', 'turns', 'session', 'turns', 'artifacts'])
 })
 
 it('a failed session has the reason why its run could not start, though a turn of an unknown status continues', async () => {

@@ -24,6 +24,8 @@ export interface Snapshot {
   turns: readonly Turn[] | null
   /** Actions that were open at the beginning of the read and resolved at its end. */
   passed: readonly Action[]
+  /** Turns that ended after the session was read, while their actions were open: their end belongs to the next read. */
+  endedSince: ReadonlySet<string>
   /** The item that says why a run could not start; read only when the session failed without a turn. */
   errorItem: JsonObject | null
   /** Published artifacts of the session, listed when a turn has just settled; null: they could not be listed. */
@@ -82,7 +84,12 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
   const over = unread ? baseline - QUIET : baseline
   const knownTurns = known?.turns ?? snapshot.placeholders
-  const turns = diffTurns(knownTurns, snapshot.turns ?? [], over, context)
+  const turns = diffTurns(
+    knownTurns,
+    { read: snapshot.turns ?? [], endedSince: snapshot.endedSince },
+    over,
+    context,
+  )
   const knownActions = known?.actions ?? []
   const open = new Set(session.actions.map(({ callId }) => callId))
   const before = new Set(knownActions.map(({ callId }) => callId))
@@ -213,7 +220,7 @@ interface TurnChanges {
 
 function diffTurns(
   known: readonly KnownTurn[],
-  read: readonly Turn[],
+  { read, endedSince }: { read: readonly Turn[]; endedSince: ReadonlySet<string> },
   baseline: number,
   { steady, frameWait }: Pick<DiffContext, 'steady' | 'frameWait'>,
 ): TurnChanges {
@@ -227,13 +234,13 @@ function diffTurns(
     seen.add(turn.id)
     const old = before.get(turn.id)
     if (old?.settled === true) continue
-    const final = isFinal(turn)
+    const final = isFinal(turn) && !endedSince.has(turn.id)
     // A slow read may return an old state of a turn that is stored as final: the stored state stays.
     if (old?.read === true && old.final && !final) {
       changes.all.push(old)
       continue
     }
-    const settled = isSettled(turn)
+    const settled = final && isSettled(turn)
     // A turn that settled before our first start makes no facts.
     const over = turn.completedAt ?? turn.createdAt
     const silent = old === undefined && settled && over !== null && over <= baseline

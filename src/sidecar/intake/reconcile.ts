@@ -412,7 +412,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)
     const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
     const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
-    const hint = hintAfter(entry, schedule, context.steady, { items, unseen })
+    const { endedSince } = snapshot
+    const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })
     return await write(entry, { ...difference.reading, hint })
   }
 

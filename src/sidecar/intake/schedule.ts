@@ -255,19 +255,27 @@ export type ReadEntry = Omit<HintedSession, 'claim'> & { claim: HintClaim | null
 /** How much of a session's items was read; `none`: the rest cannot be read now and is requested again. */
 export type ItemsRead = 'all' | 'more' | 'none'
 
+interface Unread {
+  items?: ItemsRead | undefined
+  unseen?: Expectation | null
+  endedSince?: ReadonlySet<string>
+}
+
 /**
  * What becomes of a hint after its read: acknowledged, unless the session must be read again without a further hint.
- * `items`: how much of them was read; `unseen`: announced changes that the read did not show.
+ * `items`: how much of them was read; `unseen`: announced changes that the read did not show; `endedSince`: turns whose
+ * end is left to the next read.
  */
 export function hintAfter(
   { claim }: Pick<ReadEntry, 'claim'>,
   { turns, atRest }: { turns: readonly KnownTurn[]; atRest: boolean },
   steady: number,
-  { items = 'all', unseen = null }: { items?: ItemsRead | undefined; unseen?: Expectation | null } = {},
+  { items = 'all', unseen = null, endedSince }: Unread = {},
 ): Reading['hint'] {
   const collecting = turns.filter(isCollecting)
   const looks: { after: number; scope: HintScope }[] = []
   if (items === 'more') looks.push({ after: 0, scope: 'session' })
+  if (endedSince !== undefined && endedSince.size > 0) looks.push({ after: SOON.base, scope: 'turns' })
   if (unseen !== null) looks.push({ after: soonAfter(steady - unseen.since), scope: unseen.scope })
   if (collecting.length > 0) {
     const youngest = Math.min(...collecting.map(({ finalFor }) => finalFor ?? 0))

@@ -32,6 +32,8 @@ const GONE_DELAY = 100
 /** How often a session is read again because it changed while its turns were read. */
 const REREAD = 3
 
+const NONE: ReadonlySet<string> = new Set()
+
 /** Sessions whose calls were accepted before their actions were stored. */
 const ACCEPTED = 1000
 
@@ -59,8 +61,11 @@ interface EndedRead {
 export interface CallTaker {
   /** Accepts the calls of a session that was just read. */
   take(session: Session): Promise<void>
-  /** Resolves when the tools of calls that were just accepted have answered, or after a few milliseconds. */
-  headStart(session: Session): Promise<void>
+  /**
+   * Resolves when the answers of tools to calls that were just accepted are posted, or after a few milliseconds.
+   * @returns whether one was posted.
+   */
+  headStart(session: Session): Promise<boolean>
   /** Reports which of these calls are over. */
   look(read: EndedRead): void
 }
@@ -72,7 +77,7 @@ export function createCallTaker(options: {
   bus: Pick<Bus, 'report'>
   host: {
     takeOn(calls: readonly Call[], session: Session): Promise<void>
-    headStart(callIds: readonly string[]): Promise<void>
+    headStart(callIds: readonly string[]): Promise<boolean>
   }
 }): CallTaker {
   const { tools, clock, bus, host } = options
@@ -148,8 +153,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   const readBoth = async (
     first: Session,
     knownTurns: readonly KnownTurn[],
-    { baseline, begunAt }: { baseline: number; begunAt: number },
-  ): Promise<(Pick<Snapshot, 'session' | 'turns' | 'passed'> & { begunAt: number }) | null> => {
+    { baseline, begunAt, answered }: { baseline: number; begunAt: number; answered: boolean },
+  ): Promise<
+    (Pick<Snapshot, 'session' | 'turns' | 'passed' | 'endedSince'> & { begunAt: number }) | null
+  > => {
     let session: Session | null = first
     let at = begunAt
     const seen = new Map<string, Action>()
@@ -157,9 +164,11 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       for (const action of session.actions) seen.set(action.callId, action)
       const turns = await turnsOf(session.id, knownTurns, baseline)
       if (turns === null) return null
-      if (attempt === REREAD || agree(session, turns)) {
+      // The answer of a tool was posted between the two reads, and ended the turn.
+      const endedSince = answered && attempt === 0 ? endedOf(session, turns) : NONE
+      if (attempt === REREAD || agree(session, turns, endedSince)) {
         for (const { callId } of session.actions) seen.delete(callId)
-        return { session, turns, passed: [...seen.values()], begunAt: at }
+        return { session, turns, passed: [...seen.values()], endedSince, begunAt: at }
       }
       at = clock.steady()
       session = await readSession(service, session.id)
@@ -179,17 +188,18 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
 
   return async ({ before, entry, begunAt, ...request }, first) => {
     // A tool that answers within a millisecond would otherwise wait until the list of turns is requested and compared.
+    let answered = false
     if (first.actions.length > 0) {
       await options.calls.take(first)
-      await options.calls.headStart(first)
+      answered = await options.calls.headStart(first)
     }
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request.since)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
-      ? await readBoth(first, knownTurns, { baseline, begunAt })
-      : { session: first, turns: null, passed: [], begunAt }
+      ? await readBoth(first, knownTurns, { baseline, begunAt, answered })
+      : { session: first, turns: null, passed: [], endedSince: NONE, begunAt }
     if (both === null) return null
-    const { session, turns, passed } = both
+    const { session, turns, passed, endedSince } = both
     const stored = before?.actions ?? []
     options.calls.look({ sessionId: session.id, session, stored, begunAt: both.begunAt })
     const errorItem = await readStartFailure(service, session, {
@@ -205,19 +215,28 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     ]
     const known = await store.resources.known(session.id, ids)
     const placeholders = known === null ? await store.resources.knownTurns(session.id, ids) : []
-    const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
+    const settles = settlesAnew(
+      (turns ?? []).filter(({ id }) => !endedSince.has(id)),
+      known?.turns ?? placeholders,
+    )
     const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
     if (artifacts === 'gone') return null
-    return { session, turns, passed, known, placeholders, errorItem, artifacts }
+    return { session, turns, passed, endedSince, known, placeholders, errorItem, artifacts }
   }
 }
 
-/** Whether each action belongs to a turn that was read and is not final. */
-function agree(session: Session, turns: readonly Turn[]): boolean {
+/** The final turns to which an action belongs. */
+function endedOf({ actions }: Session, turns: readonly Turn[]): ReadonlySet<string> {
+  const open = new Set(actions.map(({ turnId }) => turnId))
+  return new Set(turns.filter((turn) => isFinal(turn) && open.has(turn.id)).map(({ id }) => id))
+}
+
+/** Whether each action belongs to a turn that was read and was not final when the session was. */
+function agree(session: Session, turns: readonly Turn[], endedSince: ReadonlySet<string>): boolean {
   const read = new Map(turns.map((turn) => [turn.id, turn]))
   return session.actions.every(({ turnId }) => {
     const turn = turnId === null ? undefined : read.get(turnId)
-    return turnId === null || (turn !== undefined && !isFinal(turn))
+    return turnId === null || (turn !== undefined && (!isFinal(turn) || endedSince.has(turn.id)))
   })
 }
 

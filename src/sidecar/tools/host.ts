@@ -63,10 +63,10 @@ export interface ToolHost
    */
   takeOn(calls: readonly Call[], session: Session): Promise<void>
   /**
-   * Resolves when the tools of those of the calls that were just accepted have answered, HEAD_START after their begin at
-   * the latest.
+   * Resolves when the answers of those of the calls that were just accepted are posted, HEAD_START after their begin at
+   * the latest. @returns whether one was posted.
    */
-  headStart(callIds: readonly string[]): Promise<void>
+  headStart(callIds: readonly string[]): Promise<boolean>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
@@ -103,8 +103,8 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
   const adding = new Set<string>()
   /** By the object of the call that is being stored. */
   const reserved = new Map<Call, Reserved>()
-  /** By call, from its acceptance on: resolves when its tool has answered or has had its head start. */
-  const headStarts = new Map<string, Promise<void>>()
+  /** By call, from its acceptance on: whether its answer was posted during its head start. */
+  const headStarts = new Map<string, Promise<boolean>>()
   /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
   const startedAt = clock.now()
@@ -295,9 +295,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
         await withdraw(by, running)
         throw error
       }
-      const { spec } = tool
-      const heard: Tool = { spec, run: (to, signal) => tool.run(to, signal).finally(headStart.end) }
-      return await runBegun(by, heard, { call: running, session: summaryOf(session) }, abort.signal)
+      return await runBegun(by, tool, { call: running, session: summaryOf(session) }, abort.signal)
     }
     reserved.set(running, {
       begin(lease) {
@@ -307,29 +305,30 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
         headStart.limit()
         const begun = run(held.ports).finally(() => {
           end()
-          headStart.end()
+          // The result is stored, and is posted in this pass of the event loop.
+          clock.soon(() => headStart.end(true))
         })
         void drive(running, held, begun)
       },
       leave() {
         end()
-        headStart.end()
+        headStart.end(false)
         void letGo(call.callId, abort)
       },
     })
     return running
   }
 
-  const addHeadStart = (callId: string): { limit(): void; end(): void } => {
-    const { promise, resolve } = Promise.withResolvers<void>()
+  const addHeadStart = (callId: string): { limit(): void; end(posted: boolean): void } => {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
     headStarts.set(callId, promise)
     let timer: Timer | null = null
-    const end = (): void => {
+    const end = (posted: boolean): void => {
       timer?.cancel()
       headStarts.delete(callId)
-      resolve()
+      resolve(posted)
     }
-    return { limit: () => void (timer = clock.after(HEAD_START, end)), end }
+    return { limit: () => void (timer = clock.after(HEAD_START, () => end(false))), end }
   }
 
   /** Handles a run that a crash interrupted. */
@@ -412,7 +411,8 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
       }
     },
     async headStart(callIds) {
-      await Promise.all(callIds.flatMap((callId) => headStarts.get(callId) ?? []))
+      const posted = await Promise.all(callIds.flatMap((callId) => headStarts.get(callId) ?? []))
+      return posted.includes(true)
     },
     actionsGone(callIds, why) {
       for (const callId of callIds) {

@@ -34,7 +34,7 @@ export const FOUND: readonly Mutant[] = [
       '    const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)',
       '    const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)',
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
-      '    const hint = hintAfter(entry, schedule, context.steady, { items, unseen })',
+      '    const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })',
       '    return await write(entry, { ...difference.reading, hint })',
     ].join('\n'),
     [
