@@ -1032,21 +1032,21 @@ describe('a call that a reading found just now', () => {
     expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step result_fixed'])
   })
 
-  it('has a head start until its tool has answered', async () => {
+  it('has a head start until its answer is posted', async () => {
     const world = toolWorld()
     const { promise, resolve } = Promise.withResolvers<ToolResult>()
     world.run = () => promise
     await world.takeOn(world.callAs('call_9'))
     const begunAt = world.clock.steady()
     let isOver = false
-    const headStart = world.host.headStart(['call_9']).then(() => (isOver = true))
+    const headStart = world.host.headStart(['call_9']).finally(() => (isOver = true))
     await world.clock.settle()
     expect(isOver).toBe(false)
     resolve(output('42'))
-    await headStart
-    expect(world.clock.steady()).toBe(begunAt)
     await world.clock.settle()
-    expect(world.service.answers).toMatchObject([{ callId: 'call_9' }])
+    expect(await headStart).toBe(true)
+    expect(world.clock.steady()).toBe(begunAt)
+    expect(world.trace).toEqual(expect.arrayContaining(['step result_fixed', 'post']))
   })
 
   it('has a head start while it is being stored, which ends if it cannot be stored', async () => {
@@ -1069,14 +1069,23 @@ describe('a call that a reading found just now', () => {
     const world = toolWorld()
     world.run = () => never()
     await world.takeOn(world.callAs('call_9'))
-    let isOver = false
-    void world.host.headStart(['call_9']).then(() => (isOver = true))
+    let isPosted: boolean | null = null
+    void world.host.headStart(['call_9']).then((posted) => (isPosted = posted))
     await world.clock.advance(2)
-    expect(isOver).toBe(false)
+    expect(isPosted).toBeNull()
     await world.clock.advance(1)
-    expect(isOver).toBe(true)
+    expect(isPosted).toBe(false)
     await world.host.headStart(['call_9'])
     expect(world.runs).toHaveLength(1)
+  })
+
+  it('whose tool defers it has nothing posted at the end of its head start', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.takeOn(world.callAs('call_9'))
+    const headStart = world.host.headStart(['call_9'])
+    await world.clock.settle()
+    expect(await headStart).toBe(false)
   })
 
   it('has no head start while it waits for its tool', async () => {

@@ -409,10 +409,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     // The commit of the read removes the hint, so the items are read before it. Read afterwards, they would be lost in
     // a crash, or when they cannot be read.
+    const { endedSince } = snapshot
     const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)
     const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
     const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
-    const { endedSince } = snapshot
     const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })
     return await write(entry, { ...difference.reading, hint })
   }

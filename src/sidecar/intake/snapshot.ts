@@ -62,8 +62,8 @@ export interface CallTaker {
   /** Accepts the calls of a session that was just read. */
   take(session: Session): Promise<void>
   /**
-   * Resolves when the answers of tools to calls that were just accepted are posted, or after a few milliseconds.
-   * @returns whether one was posted.
+   * Resolves when the results of tools for calls that were just accepted are being posted, or after a few milliseconds.
+   * @returns whether there is such a result.
    */
   headStart(session: Session): Promise<boolean>
   /** Reports which of these calls are over. */
@@ -148,7 +148,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   /**
    * Reads the turns of a session that was just read, and that may change meanwhile. Both are read again until each
    * action belongs to a listed turn that is not final, because an action cannot exist before its turn or after it.
-   * @returns null if the session was deleted.
+   * `answered`: a tool answered a call of the session meanwhile. @returns null if the session was deleted.
    */
   const readBoth = async (
     first: Session,
@@ -164,8 +164,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       for (const action of session.actions) seen.set(action.callId, action)
       const turns = await turnsOf(session.id, knownTurns, baseline)
       if (turns === null) return null
-      // The answer of a tool was posted between the two reads, and ended the turn.
-      const endedSince = answered && attempt === 0 ? endedOf(session, turns) : NONE
+      const endedSince = answered && attempt === 0 ? await endedOf(session, turns) : NONE
       if (attempt === REREAD || agree(session, turns, endedSince)) {
         for (const { callId } of session.actions) seen.delete(callId)
         return { session, turns, passed: [...seen.values()], endedSince, begunAt: at }
@@ -174,6 +173,23 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       session = await readSession(service, session.id)
       if (session === null) return null
     }
+  }
+
+  /**
+   * A tool answered between the two reads. If that has ended the turn of its call, and nothing else has happened, the end of the
+   * turn is left to the next read, which needs the same requests as a repetition of this one.
+   */
+  const endedOf = async ({ id, actions }: Session, turns: readonly Turn[]): Promise<ReadonlySet<string>> => {
+    const open = new Set(actions.map(({ turnId }) => turnId))
+    const known = await store.resources.knownTurns(
+      id,
+      turns.map((turn) => turn.id),
+    )
+    const over = new Set(known.filter(({ final }) => final).map(({ turn }) => turn.id))
+    const ended = turns.filter((turn) => isFinal(turn) && open.has(turn.id) && !over.has(turn.id))
+    const others = turns.filter((turn) => !ended.includes(turn))
+    const settled = new Set(known.filter((entry) => entry.settled).map(({ turn }) => turn.id))
+    return others.every((turn) => settled.has(turn.id)) ? new Set(ended.map((turn) => turn.id)) : NONE
   }
 
   /** Reads the turns; null: the session is gone. A 404 of the turns alone is an error. */
@@ -196,7 +212,12 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request.since)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
-      ? await readBoth(first, knownTurns, { baseline, begunAt, answered })
+      ? await readBoth(first, knownTurns, {
+          baseline,
+          begunAt,
+          // Its frames cause the next read.
+          answered: answered && request.streamConnected,
+        })
       : { session: first, turns: null, passed: [], endedSince: NONE, begunAt }
     if (both === null) return null
     const { session, turns, passed, endedSince } = both
@@ -225,13 +246,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 }
 
-/** The final turns to which an action belongs. */
-function endedOf({ actions }: Session, turns: readonly Turn[]): ReadonlySet<string> {
-  const open = new Set(actions.map(({ turnId }) => turnId))
-  return new Set(turns.filter((turn) => isFinal(turn) && open.has(turn.id)).map(({ id }) => id))
-}
-
-/** Whether each action belongs to a turn that was read and was not final when the session was. */
+/** Whether each action belongs to a turn that was read and is not final, or has just ended. */
 function agree(session: Session, turns: readonly Turn[], endedSince: ReadonlySet<string>): boolean {
   const read = new Map(turns.map((turn) => [turn.id, turn]))
   return session.actions.every(({ turnId }) => {

@@ -63,8 +63,8 @@ export interface ToolHost
    */
   takeOn(calls: readonly Call[], session: Session): Promise<void>
   /**
-   * Resolves when the answers of those of the calls that were just accepted are posted, HEAD_START after their begin at
-   * the latest. @returns whether one was posted.
+   * Resolves when those of the calls that were just accepted have run and their results are being posted, HEAD_START after
+   * their begin at the latest. @returns whether there is such a result.
    */
   headStart(callIds: readonly string[]): Promise<boolean>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */
@@ -103,7 +103,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
   const adding = new Set<string>()
   /** By the object of the call that is being stored. */
   const reserved = new Map<Call, Reserved>()
-  /** By call, from its acceptance on: whether its answer was posted during its head start. */
+  /** By call, from its acceptance on: whether its result is being posted at the end of its head start. */
   const headStarts = new Map<string, Promise<boolean>>()
   /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
@@ -303,11 +303,12 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
         take(call)
         const held = under(lease, abort)
         headStart.limit()
-        const begun = run(held.ports).finally(() => {
-          end()
-          // The result is stored, and is posted in this pass of the event loop.
-          clock.soon(() => headStart.end(true))
-        })
+        const begun = run(held.ports).finally(end)
+        begun
+          .then((progress) => progress.kind === 'due' && stageOf(progress.call) === 'finished')
+          // A result that is stored is posted in this pass of the event loop.
+          .then((isStored) => clock.soon(() => headStart.end(isStored)))
+          .catch(() => headStart.end(false))
         void drive(running, held, begun)
       },
       leave() {
@@ -319,14 +320,14 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
     return running
   }
 
-  const addHeadStart = (callId: string): { limit(): void; end(posted: boolean): void } => {
+  const addHeadStart = (callId: string): { limit(): void; end(isPosted: boolean): void } => {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     headStarts.set(callId, promise)
     let timer: Timer | null = null
-    const end = (posted: boolean): void => {
+    const end = (isPosted: boolean): void => {
       timer?.cancel()
       headStarts.delete(callId)
-      resolve(posted)
+      resolve(isPosted)
     }
     return { limit: () => void (timer = clock.after(HEAD_START, () => end(false))), end }
   }

@@ -69,18 +69,6 @@ export const READINGS: readonly Mutant[] = [
     'if (attempt >= 0 || agree(',
   ),
   mutant(
-    'the end of a turn that a fast tool caused is reported before its action is resolved',
-    'sidecar/intake/diff.ts',
-    'isFinal(turn) && !endedSince.has(turn.id)',
-    'isFinal(turn)',
-  ),
-  mutant(
-    'the end of a turn that a fast tool caused is only looked for much later',
-    'sidecar/intake/schedule.ts',
-    'endedSince !== undefined && endedSince.size > 0',
-    'false',
-  ),
-  mutant(
     'the oldest turn is reported last',
     'sidecar/intake/diff.ts',
     'read.toReversed().sort(byAge)',
