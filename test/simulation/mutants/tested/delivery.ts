@@ -11,7 +11,7 @@ export const DELIVERY: readonly Mutant[] = [
   ),
   tested(
     { file: 'intake/snapshot.test.ts', only: 'another turn has begun since' },
-    'the end of a turn that a fast tool caused is left to the next read, though another turn has begun',
+    'a turn that a fast tool ended waits for the next read though another turn has begun',
     'sidecar/intake/snapshot.ts',
     'others.every((turn) => settled.has(turn.id)) ?',
     'others.length >= 0 ?',
