@@ -1088,6 +1088,15 @@ describe('a call that a reading found just now', () => {
     expect(await headStart).toBe(false)
   })
 
+  it('is not enough for a session with another action, which is still open at the end of the head start', async () => {
+    const world = toolWorld()
+    await world.takeOn(world.callAs('call_9'))
+    const headStart = world.host.headStart(['call_9', 'approval'])
+    await world.clock.settle()
+    expect(await headStart).toBe(false)
+    expect(world.service.answers).toMatchObject([{ callId: 'call_9' }])
+  })
+
   it('has no head start while it waits for its tool', async () => {
     const world = toolWorld({ spec: { concurrency: 1 } })
     world.run = () => never()

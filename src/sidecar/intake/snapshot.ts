@@ -63,7 +63,7 @@ export interface CallTaker {
   take(session: Session): Promise<void>
   /**
    * Resolves when the results of tools for calls that were just accepted are being posted, or after a few milliseconds.
-   * @returns whether there is such a result.
+   * @returns whether each action of the session has one.
    */
   headStart(session: Session): Promise<boolean>
   /** Reports which of these calls are over. */
@@ -148,7 +148,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   /**
    * Reads the turns of a session that was just read, and that may change meanwhile. Both are read again until each
    * action belongs to a listed turn that is not final, because an action cannot exist before its turn or after it.
-   * `answered`: a tool answered a call of the session meanwhile. @returns null if the session was deleted.
+   * `answered`: tools answered all its actions meanwhile, and that may end a turn. @returns null if it was deleted.
    */
   const readBoth = async (
     first: Session,
@@ -176,11 +176,12 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 
   /**
-   * A tool answered between the two reads. If that has ended the turn of its call, and nothing else has happened, the end of the
-   * turn is left to the next read, which needs the same requests as a repetition of this one.
+   * A fast tool answers between the two reads, and its turn ends. If nothing else has happened, that end is left to the
+   * next read. That read comes anyway, and a repetition of this one would need two more requests.
    */
   const endedOf = async ({ id, actions }: Session, turns: readonly Turn[]): Promise<ReadonlySet<string>> => {
     const open = new Set(actions.map(({ turnId }) => turnId))
+    if (!turns.some((turn) => isFinal(turn) && open.has(turn.id))) return NONE
     const known = await store.resources.knownTurns(
       id,
       turns.map((turn) => turn.id),
@@ -215,7 +216,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       ? await readBoth(first, knownTurns, {
           baseline,
           begunAt,
-          // Its frames cause the next read.
+          // Frames that come soon cause the next read.
           answered: answered && request.streamConnected,
         })
       : { session: first, turns: null, passed: [], endedSince: NONE, begunAt }

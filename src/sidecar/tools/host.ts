@@ -64,7 +64,7 @@ export interface ToolHost
   takeOn(calls: readonly Call[], session: Session): Promise<void>
   /**
    * Resolves when those of the calls that were just accepted have run and their results are being posted, HEAD_START after
-   * their begin at the latest. @returns whether there is such a result.
+   * their begin at the latest. @returns whether this is so for each of them.
    */
   headStart(callIds: readonly string[]): Promise<boolean>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */
@@ -306,7 +306,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
         const begun = run(held.ports).finally(end)
         begun
           .then((progress) => progress.kind === 'due' && stageOf(progress.call) === 'finished')
-          // A result that is stored is posted in this pass of the event loop.
+          // Unless the sidecar stops, a stored result is posted in this pass of the event loop.
           .then((isStored) => clock.soon(() => headStart.end(isStored)))
           .catch(() => headStart.end(false))
         void drive(running, held, begun)
@@ -413,7 +413,7 @@ export function createToolHost(given: GivenPorts, configured: ReadonlyMap<string
     },
     async headStart(callIds) {
       const posted = await Promise.all(callIds.flatMap((callId) => headStarts.get(callId) ?? []))
-      return posted.includes(true)
+      return posted.length === callIds.length && posted.every((isPosted) => isPosted)
     },
     actionsGone(callIds, why) {
       for (const callId of callIds) {
