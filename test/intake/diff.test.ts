@@ -290,7 +290,6 @@ describe('a comparison', () => {
       ...looked('idle', [turn('t', 'working')]),
       session: now,
       passed,
-      endedSince: new Set<string>(),
     }
     const { reading } = compare(before, [], look, CONTEXT, new Map())
     expect(reading.facts.map(({ subject }) => subject)).toEqual([
@@ -418,10 +417,9 @@ describe('a comparison', () => {
     const look = {
       ...looked('failed', []),
       passed: [],
-      endedSince: new Set<string>(),
       errorItem: { id: 'item_1' },
     }
-    const bodies = [look, { ...look, passed: [], endedSince: new Set<string>(), errorItem: null }].map(
+    const bodies = [look, { ...look, passed: [], errorItem: null }].map(
       (one) => compare(known(session('working')), [], one, CONTEXT, new Map()).reading.facts[0]?.body,
     )
     expect(bodies.map((body) => JSON.parse(body ?? '').item)).toEqual([{ id: 'item_1' }, undefined])

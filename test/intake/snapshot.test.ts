@@ -32,13 +32,17 @@ function pageOf<T>(...data: T[]): Page<T> {
   return { data, hasMore: false, lastId: null }
 }
 
+interface Parts {
+  stream?: ReadOptions['stream']
+  owner?: OwnerRecord | null
+  prefetch?: Partial<Prefetch>
+  calls?: Partial<CallTaker>
+}
+
 /** A reader of one session, over a service that says of it what `said` does. `owner`: of the session; null: there is no scope. */
 function open(
   said: Partial<Service>,
-  stream: ReadOptions['stream'] = null,
-  owner: OwnerRecord | null = null,
-  prefetch: Partial<Prefetch> = {},
-  calls: Partial<CallTaker> = {},
+  { stream = null, owner = null, prefetch = {}, calls = {} }: Parts = {},
 ) {
   const clock = new VirtualClock()
   const log = keepingLog()
@@ -128,15 +132,14 @@ it('the turns of a session are read when its tools have had their head start', a
         return pageOf(turn('running'))
       },
     },
-    null,
-    null,
-    {},
     {
-      take: async () => void steps.push('take'),
-      async headStart() {
-        steps.push('head start')
-        await promise
-        return false
+      calls: {
+        take: async () => void steps.push('take'),
+        async headStart() {
+          steps.push('head start')
+          await promise
+          return false
+        },
       },
     },
   )
@@ -168,16 +171,14 @@ function openFast(turns: JsonObject[], stream: ReadOptions['stream']) {
         return []
       },
     },
-    stream,
-    null,
-    {},
-    { headStart: async () => true },
+    { stream, calls: { headStart: async () => true } },
   )
   return { ...reader, requests }
 }
 
 const CONNECTED = { connected: () => true, heldFor: () => 0 }
 const ENDED = { id: 't', status: 'completed', artifacts: 'ready', created_at: 1, completed_at: 2 }
+
 it('the end of a turn that the answer of a fast tool caused is reported after its action is resolved, by the next read', async () => {
   const { clock, read, readOn, requests } = openFast([ENDED], CONNECTED)
   expect(await read()).toEqual([
@@ -233,7 +234,7 @@ function inTurn(...said: Session[]): Pick<Service, 'readSession'> {
 
 it('a transcript from items begins at the start of the process, also when the first session that is read came into the scope before', async () => {
   const owner: OwnerRecord = { owner: 'ours', adoptedAt: 1 }
-  const { clock, store, read } = open({ readSession: async () => sessionIs('idle', 2) }, null, owner)
+  const { clock, store, read } = open({ readSession: async () => sessionIs('idle', 2) }, { owner })
   const started = clock.now()
   await store.settings.setCheckpoint(ITEMS_SINCE, '')
   await clock.advance(5000)
@@ -368,7 +369,7 @@ it.each([
   async (expected) => {
     const { clock, read, readOn } = open(
       { readSession: async () => sessionIs('idle', 2), listTurns: async () => pageOf(turn('failed')) },
-      { connected: () => true, heldFor: () => Math.min(clock.steady() - began, expected.held) },
+      { stream: { connected: () => true, heldFor: () => Math.min(clock.steady() - began, expected.held) } },
     )
     const began = clock.steady()
     let facts = await read()
@@ -563,14 +564,19 @@ async function usesPrefetch(change: {
   const used: ('taken' | 'dropped' | 'read')[] = []
   const session = sessionIs('working', 2)
   const readSession = async (): Promise<Session> => (used.push('read'), session)
-  const { intake, store, reader } = open({ readSession }, null, null, {
-    take() {
-      if (used.includes('dropped')) return undefined
-      used.push('taken')
-      return Promise.resolve(session)
+  const { intake, store, reader } = open(
+    { readSession },
+    {
+      prefetch: {
+        take() {
+          if (used.includes('dropped')) return undefined
+          used.push('taken')
+          return Promise.resolve(session)
+        },
+        drop: () => void used.push('dropped'),
+      },
     },
-    drop: () => void used.push('dropped'),
-  })
+  )
   await intake.hint([{ sessionId: 's', channel: 'stream', at: 1, scope: 'session', delay: 0 }])
   const [entry] = await store.hints.claim(1)
   if (entry === undefined) throw new Error('there is no hint')
@@ -593,7 +599,7 @@ it('the end of each turn waits for its own frame, although an earlier turn of th
   let turns = [turn('two', false), turn('one', true)]
   const { clock, facts, read, readOn } = open(
     { readSession: async () => sessionIs('working', 2), listTurns: async () => pageOf(...turns) },
-    { connected: () => true, heldFor: () => 0 },
+    { stream: CONNECTED },
   )
   expect(await read()).toEqual([])
   await clock.advance(1999)

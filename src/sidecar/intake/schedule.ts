@@ -255,7 +255,8 @@ export type ReadEntry = Omit<HintedSession, 'claim'> & { claim: HintClaim | null
 /** How much of a session's items was read; `none`: the rest cannot be read now and is requested again. */
 export type ItemsRead = 'all' | 'more' | 'none'
 
-interface Unread {
+/** What a read leaves to a later one. */
+interface Leftover {
   items?: ItemsRead | undefined
   unseen?: Expectation | null
   endedSince?: ReadonlySet<string>
@@ -270,7 +271,7 @@ export function hintAfter(
   { claim }: Pick<ReadEntry, 'claim'>,
   { turns, atRest }: { turns: readonly KnownTurn[]; atRest: boolean },
   steady: number,
-  { items = 'all', unseen = null, endedSince }: Unread = {},
+  { items = 'all', unseen = null, endedSince }: Leftover = {},
 ): Reading['hint'] {
   const collecting = turns.filter(isCollecting)
   const looks: { after: number; scope: HintScope }[] = []

@@ -63,8 +63,8 @@ export interface ToolHost
    */
   takeOn(calls: readonly Call[], session: Session): Promise<void>
   /**
-   * Resolves when those of the calls that were just accepted have run and their results are being posted, HEAD_START after
-   * their begin at the latest. @returns whether this is so for each of them.
+   * Waits until the tools of calls that were just accepted have run and their results are being posted, HEAD_START after
+   * their begin at the latest. @returns whether each of `callIds` has a result that is being posted.
    */
   headStart(callIds: readonly string[]): Promise<boolean>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */

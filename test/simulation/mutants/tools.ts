@@ -207,6 +207,20 @@ export const TOOLS: readonly Mutant[] = [
     'if (over.length > 0)',
     'if (over.length < 0)',
   ),
+  tested(
+    { file: 'intake/snapshot.test.ts', only: 'reported after its action is resolved' },
+    'the end of a turn that a fast tool caused is reported before its action is resolved',
+    'sidecar/intake/diff.ts',
+    'isFinal(turn) && !endedSince.has(turn.id)',
+    'isFinal(turn)',
+  ),
+  tested(
+    { file: 'intake/snapshot.test.ts', only: 'another turn has begun since' },
+    'a turn that a fast tool ended waits for the next read though another turn has begun',
+    'sidecar/intake/snapshot.ts',
+    'others.every((turn) => settled.has(turn.id)) ?',
+    'others.length >= 0 ?',
+  ),
   {
     name: 'a known call is run by every reader that finds it',
     edits: [

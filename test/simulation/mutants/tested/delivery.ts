@@ -3,20 +3,6 @@ import { tested, type Mutant } from '../mutant.ts'
 /** What bad HTTP of an app, transient events and broken connections must not do to facts and calls. */
 export const DELIVERY: readonly Mutant[] = [
   tested(
-    { file: 'intake/snapshot.test.ts', only: 'reported after its action is resolved' },
-    'the end of a turn that a fast tool caused is reported before its action is resolved',
-    'sidecar/intake/diff.ts',
-    'isFinal(turn) && !endedSince.has(turn.id)',
-    'isFinal(turn)',
-  ),
-  tested(
-    { file: 'intake/snapshot.test.ts', only: 'another turn has begun since' },
-    'a turn that a fast tool ended waits for the next read though another turn has begun',
-    'sidecar/intake/snapshot.ts',
-    'others.every((turn) => settled.has(turn.id)) ?',
-    'others.length >= 0 ?',
-  ),
-  tested(
     { file: 'store/lanes.test.ts', only: 'the latest retry first' },
     'of the refused deliveries of a handler, the one that is retried first comes first',
     'sidecar/store/sqlite/deliveries.ts',
