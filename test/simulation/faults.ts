@@ -97,21 +97,27 @@ const LEADS: Readonly<Record<string, Fault>> = {
   'store.commit call received': 'error',
 }
 
-/** What the seed draws, and a crash at the first passage of one place. */
-export function aimed(seed: number, sites: readonly string[], place: string): Plan {
+/** One fault at the first passage of a place, such as `store.commit frames before`; null: wherever it is possible. */
+export interface Aim {
+  fault: Fault
+  place: string | null
+}
+
+/** What the seed draws, and the fault that is aimed, once. */
+export function aimed(seed: number, sites: readonly string[], { fault, place }: Aim): Plan {
   const rest = drawn(seed, sites)
-  let lead = LEADS[place.replace(/ (before|after)$/, '')]
+  let lead = LEADS[place?.replace(/ (before|after)$/, '') ?? '']
   let hit = false
   return {
     decide(passage, site, when, possible) {
       if (lead !== undefined && possible.includes(lead)) {
-        const fault = lead
+        const first = lead
         lead = undefined
-        return fault
+        return first
       }
-      if (!hit && `${site} ${when}` === place && possible.includes('crash')) {
+      if (!hit && (place ?? `${site} ${when}`) === `${site} ${when}` && possible.includes(fault)) {
         hit = true
-        return 'crash'
+        return fault
       }
       return rest.decide(passage, site, when, possible)
     },
