@@ -5,7 +5,7 @@ import type { Witness } from '../sqlite/committer.ts'
 import { RolledBack, type Database, type Transaction } from './database.ts'
 import { lockHints } from './hints.ts'
 import { lockPositions } from './log.ts'
-import type { Ownership } from './ownership.ts'
+import type { Exclusion, Ownership } from './ownership.ts'
 
 export interface Manner {
   /** Milliseconds that the write may wait to share the transaction of another one; 0: it does not wait. */
@@ -15,8 +15,11 @@ export interface Manner {
    * concern few rows. Absent: it may concern many, as a prune does.
    */
   of?: 'acks' | 'facts'
-  /** false: the write changes few rows and adds no fact, so other processes may write at the same time. */
-  alone?: boolean
+  /**
+   * What other processes must not do at the same time; `writes` by default. `facts`: the write adds only facts and their
+   * deliveries, or changes lanes in any order. `nothing`: it changes few rows and adds no fact.
+   */
+  excludes?: Exclusion
   /** The write changes rows of hints. */
   hints?: boolean
 }
@@ -29,8 +32,7 @@ type Run<T> = (transaction: Transaction, sent: () => void) => Promise<T>
 
 interface Write extends Manner {
   run: Run<unknown>
-  /** Whether no other process may write at the same time. */
-  alone: boolean
+  excludes: Exclusion
   patience: number
   /** It has waited for a lock as long as a statement may. */
   obstructed: boolean
@@ -97,12 +99,12 @@ export class Committer {
   write<T>(
     run: Run<T>,
     effect: (result: T) => void = () => undefined,
-    { patience = 0, alone = true, hints = false, of }: Manner = {},
+    { patience = 0, excludes = 'writes', hints = false, of }: Manner = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
-        alone,
+        excludes,
         hints,
         patience,
         obstructed: false,
@@ -218,13 +220,14 @@ export class Committer {
       const oneByOne = async (): Promise<void> => {
         for (const write of others) await run(write)
       }
-      const isAlone = writes.some(({ alone }) => alone)
-      const fence = this.#ownership.confirm(transaction, isAlone)
+      const excludes = exclusionOf(writes)
+      const fence = this.#ownership.confirm(transaction, excludes)
       number = fence.number
       // A process that adds facts locks the row of the last position before any lane, so that two never wait for each other.
       const locked =
         acks.length > 0 && others.some(({ of }) => of === 'facts') ? lockPositions(transaction) : null
-      const ordered = !isAlone && writes.some(({ hints }) => hints) ? lockHints(transaction) : null
+      const ordered =
+        excludes !== 'writes' && writes.some(({ hints }) => hints) ? lockHints(transaction) : null
       const work = together([fence.confirmed, locked, ordered, oneByOne(), ...acks.map(run)])
       if (unsent > 0) {
         await work
@@ -286,6 +289,13 @@ async function hasAnswer(committing: Promise<void>): Promise<boolean> {
   } catch (error) {
     return error instanceof StoreError && error.cause instanceof RolledBack
   }
+}
+
+/** The strictest of all. A write of outcomes locks its lanes by their keys, but two of them lock theirs one after the other. */
+function exclusionOf(writes: readonly Write[]): Exclusion {
+  const given = new Set(writes.map(({ excludes }) => excludes))
+  if (given.has('writes')) return 'writes'
+  return given.has('facts') || writes.filter(isOfAcks).length > 1 ? 'facts' : 'nothing'
 }
 
 function isOfAcks({ of }: Write): boolean {

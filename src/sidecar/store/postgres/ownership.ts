@@ -83,6 +83,9 @@ interface Passage {
   confirmed: Promise<void>
 }
 
+/** What no other process does while a transaction is under way. */
+export type Exclusion = 'writes' | 'facts' | 'nothing'
+
 interface OwnershipParts {
   database: Database
   time: LeaseTime
@@ -186,20 +189,20 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * The first statement of each transaction that writes: it is sent before this returns. `alone`: no other process writes at
-   * the same time.
+   * The first statement of each transaction that writes: it is sent before this returns. `excludes`: what other processes
+   * must not do at the same time.
    * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
-  confirm(transaction: Transaction, alone: boolean): Passage {
+  confirm(transaction: Transaction, excludes: Exclusion): Passage {
     const { refusal } = this.membership
     if (refusal !== null) throw refusal
     const number = ++this.#number
-    return { number, confirmed: this.#fence(transaction, number, alone) }
+    return { number, confirmed: this.#admit(transaction, number, excludes) }
   }
 
-  async #fence(transaction: Transaction, number: number, alone: boolean): Promise<void> {
+  async #admit(transaction: Transaction, number: number, excludes: Exclusion): Promise<void> {
     try {
-      await transaction.rows('SELECT sidecar.fence($1, $2::bigint, $3)', [this.#parts.id, number, alone])
+      await transaction.rows('SELECT sidecar.admit($1, $2::bigint, $3)', [this.#parts.id, number, excludes])
     } catch (error) {
       throw error instanceof StoreError && error.kind === 'fenced' ? this.membership.lose(error) : error
     }

@@ -1,4 +1,5 @@
 import type { Ack } from '../../../core/delivery.ts'
+import type { Fact } from '../../../core/fact.ts'
 import type { Call } from '../../../core/call.ts'
 import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
 import type { WakeTopic } from '../../../core/shards.ts'
@@ -19,7 +20,7 @@ import { type Database, type DatabaseAddress, type Queries, type Transaction } f
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
-import { endLeases, enter, Ownership, type LeaseTime } from './ownership.ts'
+import { endLeases, enter, Ownership, type Exclusion, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -53,8 +54,13 @@ export interface Appearance {
 }
 
 /** A write that changes few rows and adds no fact. */
-const SMALL: Manner = { alone: false }
-const OF_HINTS: Manner = { alone: false, hints: true }
+const SMALL: Manner = { excludes: 'nothing' }
+const OF_HINTS: Manner = { excludes: 'nothing', hints: true }
+/**
+ * A handler is down: several lanes are postponed in one transaction, in any order. A transaction of another process with
+ * frames for these lanes locks them by their keys: each could wait for the other.
+ */
+const OF_LANES: Manner = { excludes: 'facts' }
 
 /**
  * Opens the store, beside other processes that have it open.
@@ -324,7 +330,7 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, alone: mayAddFacts(batch), hints: batch.hints !== undefined, ...kindOf(batch) },
+            { patience, excludes: exclusionOf(batch), hints: batch.hints !== undefined, ...kindOf(batch) },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
@@ -384,7 +390,7 @@ function createStore(
           (lane) => lanes.release(lane),
         ),
       async retry(lane, after) {
-        await write((queries) => lanes.postpone(queries, lane, now() + after), undefined, SMALL)
+        await write((queries) => lanes.postpone(queries, lane, now() + after), undefined, OF_LANES)
         lanes.release(lane)
       },
       async release(lane) {
@@ -557,6 +563,21 @@ function createSettings({
       )
     },
   }
+}
+
+/**
+ * Frames, with the cursor, concern no rows of other transactions except lanes, and lock those by their keys, as outcomes do.
+ * Anything else that adds facts touches more rows, in any order.
+ */
+function exclusionOf(batch: Batch): Exclusion {
+  const { facts, cursor: _, ...more } = batch
+  if (facts?.every(isFrameAlone) === true && Object.keys(more).length === 0) return 'facts'
+  return mayAddFacts(batch) ? 'writes' : 'nothing'
+}
+
+/** Whether its transaction touches neither its turn nor what was seen of it before. */
+function isFrameAlone({ type, subject }: Fact): boolean {
+  return subject === null && type !== TURN_ENDED
 }
 
 function mayAddFacts({ facts, readings, newCalls, calls, owners: notes }: Batch): boolean {
