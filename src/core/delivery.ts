@@ -27,6 +27,13 @@ export interface PendingDelivery {
   fact: StoredFact
 }
 
+/** The first pending deliveries of a lane. */
+export interface LanePage {
+  deliveries: PendingDelivery[]
+  /** The lane had no pending delivery behind these. */
+  complete: boolean
+}
+
 /** `delivery.attempt` of the next attempt, from 1. */
 export function attemptNumber({ attempts, cut }: PendingDelivery): number {
   return attempts + cut + 1

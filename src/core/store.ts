@@ -1,6 +1,6 @@
 import type { AddedCall, Call, CallRoom, ClaimedCall } from './call.ts'
 import type { CallStep } from './call-machine.ts'
-import type { Ack, Lane, LaneExtension, PendingDelivery } from './delivery.ts'
+import type { Ack, Lane, LaneExtension, LanePage } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
 import type { Lease } from './lease.ts'
@@ -105,7 +105,7 @@ export interface LaneQueue {
   release(lane: Lane): Promise<void>
   nextDue(handler: string): Promise<number | null>
   /** Pending deliveries of a lane after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
-  read(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
+  read(lane: Lane, after: number, limit: number, maxBytes: number): Promise<LanePage>
   /**
    * An attempt of the facts at `positions` starts. If it takes long, its start is stored, so that it is known after a
    * crash.

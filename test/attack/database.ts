@@ -109,7 +109,7 @@ async function read(path: string): Promise<Fact[]> {
     await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
     const facts: Fact[] = []
     for (const lane of await store.lanes.claim({ handler: 'app', lanes: 10 }))
-      for (const { fact } of await store.lanes.read(lane, 0, FACTS.length, 1e9)) facts.push(fact)
+      for (const { fact } of (await store.lanes.read(lane, 0, FACTS.length, 1e9)).deliveries) facts.push(fact)
     return facts
   } finally {
     await store.close().catch(() => undefined)

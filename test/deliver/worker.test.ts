@@ -588,7 +588,7 @@ describe('a lane with a pending delivery that cannot be read', () => {
       claims += lanes.length
       return lanes
     }
-    world.store.lanes.read = async () => []
+    world.store.lanes.read = async () => ({ deliveries: [], complete: true })
     world.worker.pause()
     await world.commit(facts(1, 'ses_1'))
     world.worker.resume()

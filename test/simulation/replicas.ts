@@ -654,7 +654,9 @@ export class Face {
         // A lane that is gone has nothing, though its session has: the leader removes empty lanes that others have claimed.
         read: (lane, ...rest) =>
           reach(async () =>
-            this.#laneKey.get(lane.id) === undefined ? [] : inner.lanes.read(lane, ...rest),
+            this.#laneKey.get(lane.id) === undefined
+              ? { deliveries: [], complete: true }
+              : inner.lanes.read(lane, ...rest),
           ),
         retry: async (lane, after) => {
           await inner.lanes.retry(lane, after)

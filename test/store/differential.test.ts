@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newCall, type ClaimedCall } from '../../src/core/call.ts'
 import type { CallEvent } from '../../src/core/call-machine.ts'
-import type { Lane, PendingDelivery } from '../../src/core/delivery.ts'
+import type { Lane } from '../../src/core/delivery.ts'
 import type { Fact } from '../../src/core/fact.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Batch, HintedSession, KnownTurn, Reading, Store } from '../../src/core/store.ts'
@@ -294,7 +294,7 @@ class Steps {
         const key = keys[place % Math.max(1, keys.length)]
         const lane = key === undefined ? undefined : side.lanes.get(key)
         if (key === undefined || lane === undefined) return null
-        const found: PendingDelivery[] = await side.store.lanes.read(lane, 0, 4, 1e6)
+        const { deliveries: found } = await side.store.lanes.read(lane, 0, 4, 1e6)
         const committed = await side.commit({
           acks: () =>
             found.map(({ fact, attempts }, index) => ({

@@ -115,7 +115,8 @@ async function read(copy: string): Promise<string[]> {
     await store.settings.registerHandlers([everything('app')])
     const found: string[] = []
     for (const lane of await store.lanes.claim({ handler: 'app', lanes: 10 })) {
-      for (const { fact } of await store.lanes.read(lane, 0, COUNT, 1e9)) found.push(textOf(fact))
+      for (const { fact } of (await store.lanes.read(lane, 0, COUNT, 1e9)).deliveries)
+        found.push(textOf(fact))
     }
     return found
   } finally {

@@ -10,7 +10,8 @@ export async function laneOf(store: Store): Promise<Lane> {
   return lane
 }
 
-export const read = (store: Store, lane: Lane) => store.lanes.read(lane, 0, 100, 1e6)
+export const read = (store: Store, lane: Lane) =>
+  store.lanes.read(lane, 0, 100, 1e6).then(({ deliveries }) => deliveries)
 
 export function acknowledge(store: Store, acks: () => readonly Ack[]): Promise<Committed> {
   return store.log.commit({ acks })

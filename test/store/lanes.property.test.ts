@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
-import type { Lane, PendingDelivery } from '../../src/core/delivery.ts'
+import type { Lane } from '../../src/core/delivery.ts'
 import type { Store } from '../../src/core/store.ts'
 import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
@@ -85,7 +85,7 @@ class Work implements Command {
   async run(model: Model, { store }: World): Promise<void> {
     const lane = model.held.get(this.session)
     if (lane === undefined) throw new Error('not held')
-    const found: PendingDelivery[] = await store.lanes.read(lane, 0, 5, 1e6)
+    const { deliveries: found } = await store.lanes.read(lane, 0, 5, 1e6)
     const pending = model.pending.get(this.session) ?? []
     assert.deepEqual(
       found.map(({ fact }) => fact.seq),

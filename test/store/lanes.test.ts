@@ -31,8 +31,8 @@ describe('a lane', () => {
     const { lanes, facts } = await store.log.commit({ facts: [3, 1, 2].map((seq) => frameFact(seq)) })
     const lane = lanes[0]?.lane as Lane
     expect(seqs(await read(store, lane))).toEqual(['3', '1', '2'])
-    expect(seqs(await store.lanes.read(lane, facts[0]?.pos ?? 0, 1, 1e6))).toEqual(['1'])
-    expect(seqs(await store.lanes.read(lane, 0, 100, 1))).toEqual(['3'])
+    expect(seqs((await store.lanes.read(lane, facts[0]?.pos ?? 0, 1, 1e6)).deliveries)).toEqual(['1'])
+    expect(seqs((await store.lanes.read(lane, 0, 100, 1)).deliveries)).toEqual(['3'])
   })
 
   it('that is deferred is not due before its time, and others go first', async () => {

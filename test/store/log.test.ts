@@ -241,7 +241,7 @@ describe('a log of its own database', () => {
     expect(await store.settings.checkpoint('stream')).toBe('15')
     const [lane] = await store.lanes.claim({ handler: 'app', lanes: 10 })
     if (lane === undefined) throw new Error('no lane is pending')
-    expect(await store.lanes.read(lane, 0, 100, 1e6)).toHaveLength(15)
+    expect((await store.lanes.read(lane, 0, 100, 1e6)).deliveries).toHaveLength(15)
     await store.close()
     expect(inspectStore(path)).toMatchObject({ facts: 15, pending: 15, problems: [] })
   })

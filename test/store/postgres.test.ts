@@ -552,7 +552,7 @@ describe('a handler that is made ordered', () => {
       const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
       expect(lanes.map(({ key }) => key).toSorted()).toEqual(['ses_0', 'ses_1'])
       for (const lane of lanes) {
-        const pending = await store.lanes.read(lane, 0, BACKLOG, 1e12)
+        const { deliveries: pending } = await store.lanes.read(lane, 0, BACKLOG, 1e12)
         expect(seqs(pending)).toEqual(
           facts.filter((fact) => fact.sessionId === lane.key).map(({ seq }) => seq),
         )

@@ -119,7 +119,8 @@ describe('a large redelivery', () => {
     expect(ends).toEqual(['another write', 'all of it'])
     expect(count).toBe(MANY)
     const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
-    const pending = await Promise.all(lanes.map((lane) => store.lanes.read(lane, 0, MANY, 1e9)))
+    const pages = await Promise.all(lanes.map((lane) => store.lanes.read(lane, 0, MANY, 1e9)))
+    const pending = pages.map(({ deliveries }) => deliveries)
     expect(pending).toHaveLength(3)
     expect(pending.flat()).toHaveLength(MANY)
     for (const lane of pending) {

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallRoom } from '../../src/core/call.ts'
+import type { Ack, Lane } from '../../src/core/delivery.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import { StoreError } from '../../src/core/store-error.ts'
@@ -21,7 +22,7 @@ import { lookupCall } from './call.ts'
 import { everything } from './database.ts'
 import { adminOf, openProcess } from './process.ts'
 import type { Appearance } from '../../src/sidecar/store/postgres/store.ts'
-import { ack, laneOf, read, seqs } from './lane.ts'
+import { ack, acknowledge, laneOf, read, seqs } from './lane.ts'
 import { readingOf } from './reading.ts'
 
 const SESSIONS = Array.from({ length: 400 }, (_, index) => `ses_${index}`)
@@ -86,6 +87,21 @@ async function isWaiting(admin: Client): Promise<boolean> {
     "SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database()",
   )
   return rows.length > 0
+}
+
+/** Ends the processes: a connection reports its deadlocks at its end, at the latest. */
+async function deadlocksOf(admin: Client, all: readonly Pick<Replica, 'store'>[]): Promise<number> {
+  for (const { store } of all) await store.close()
+  await until('the end of the connections', async () => {
+    const { rows } = await admin.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    )
+    return rows.length === 0
+  })
+  const { rows } = await admin.query<{ deadlocks: number }>(
+    'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
+  )
+  return rows[0]?.deadlocks ?? Number.NaN
 }
 
 const sessionOf = ({ store }: Replica): string => SESSIONS.find((id) => store.shards.owns(id)) ?? ''
@@ -340,7 +356,8 @@ describe('a process that stops renewing', () => {
     const claimed = await second.store.lanes.claim({ handler: 'app', lanes: 9 })
     const cut = new Map<string, number>()
     for (const lane of claimed)
-      for (const delivery of await second.store.lanes.read(lane, 0, 9, 1e6)) cut.set(lane.key, delivery.cut)
+      for (const delivery of (await second.store.lanes.read(lane, 0, 9, 1e6)).deliveries)
+        cut.set(lane.key, delivery.cut)
     expect(cut).toEqual(
       new Map([
         ['ses_1', 1],
@@ -367,19 +384,7 @@ it('two replicas that write hints of the same sessions never wait for each other
       await Promise.all(sessionIds.map((id) => store.log.commit({ hints: [hint(id)] })))
   }
   await Promise.all([write(first.store, ['a', 'b', 'c']), write(second.store, ['c', 'b', 'a'])])
-  // A session reports its deadlocks at its end, at the latest.
-  await first.store.close()
-  await second.store.close()
-  await until('the end of the sessions', async () => {
-    const others = await admin.query(
-      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
-    )
-    return others.rows.length === 0
-  })
-  const { rows } = await admin.query<{ deadlocks: string }>(
-    'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
-  )
-  expect(rows).toEqual([{ deadlocks: '0' }])
+  expect(await deadlocksOf(admin, [first, second])).toBe(0)
 })
 
 describe('a takeover', () => {
@@ -617,6 +622,76 @@ describe('two processes', () => {
     expect(gaps).toEqual([])
   }, 60_000)
 
+  it('stores frames while another stores outcomes, and one that stores frames excludes all others that do', async () => {
+    const url = await createDatabase()
+    const { store } = await replica(url)
+    const [other, admin] = [await adminOf(url), await adminOf(url)]
+    await other.query('BEGIN')
+    await other.query('SELECT pg_advisory_xact_lock_shared(7305262418)')
+    await store.log.commit({ facts: [frameFact(1), frameFact(2)], cursor: '2' })
+    await other.query('SELECT pg_advisory_xact_lock(7305262420)')
+    const frames = store.log.commit({ facts: [frameFact(3)], cursor: '3' })
+    await until('the frames wait', () => isWaiting(admin))
+    await other.query('COMMIT')
+    await frames
+    await other.query('BEGIN')
+    await other.query('SELECT pg_advisory_xact_lock_shared(7305262418)')
+    const rest = store.log.commit({ facts: [frameFact(4)], newCalls: [] })
+    await until('the write of anything else waits', () => isWaiting(admin))
+    await other.query('COMMIT')
+    await rest
+    const { rows } = await store.read.facts({ limit: 9, order: 'asc' })
+    expect(rows.map(({ seq }) => seq)).toEqual(['1', '2', '3', '4'])
+  })
+
+  it('adds frames to lanes while their owner stores outcomes and postpones some: none is lost, and none waits for the other', async () => {
+    const url = await createDatabase()
+    const [first, second] = await several(url, 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const sessions = SESSIONS.filter((id) => second.store.shards.owns(id)).slice(0, 12)
+    const rounds = 60
+    let seq = 0
+    let written = false
+    const writing = (async () => {
+      for (let round = 0; round < rounds; round++) {
+        const facts = sessions.toReversed().map((id) => frameFact(++seq, id))
+        await first.store.log.commit({ facts, cursor: String(seq) })
+      }
+      written = true
+    })()
+    const delivered = new Map<string, number[]>()
+    const deliver = async (lane: Lane): Promise<Ack[]> => {
+      const { deliveries } = await second.store.lanes.read(lane, 0, 3, 1e6)
+      const mine = delivered.get(lane.key) ?? []
+      mine.push(...deliveries.map(({ fact }) => fact.pos))
+      delivered.set(lane.key, mine)
+      return deliveries.map((one) => ack(lane, one, 'delivered'))
+    }
+    let turn = 0
+    await until(
+      'all deliveries',
+      async () => {
+        const lanes = await second.store.lanes.claim({ handler: 'app', lanes: 100 })
+        const acks = await Promise.all(lanes.map(deliver))
+        // In one write, or in one write for each lane.
+        const writes = turn++ % 3 === 0 ? acks : [acks.flat()]
+        await Promise.all(writes.map((some) => acknowledge(second.store, () => some)))
+        const { retry, release } = second.store.lanes
+        await Promise.all(lanes.map((lane) => (turn % 2 === 0 ? retry(lane, 0) : release(lane))))
+        return written && lanes.length === 0
+      },
+      30_000,
+    )
+    await writing
+    for (const positions of delivered.values()) {
+      expect(positions).toHaveLength(rounds)
+      expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+    }
+    expect(delivered.size).toBe(sessions.length)
+    expect(await first.store.read.counts()).toMatchObject({ deliveries: { app: { pending: 0, dead: 0 } } })
+    expect(await deadlocksOf(await adminOf(url), [first, second])).toBe(0)
+  }, 60_000)
+
   it('an operator’s pause and retry on one reach the other', async () => {
     const [first, second] = await several(await createDatabase(), 2)
     if (first === undefined || second === undefined) throw new Error('two were started')
@@ -771,7 +846,7 @@ it('a read fetches about as many bodies as it returns', async () => {
     bytes += length
     return 'pass'
   }
-  expect(await store.lanes.read(lane, 0, 64, MIB)).toHaveLength(1)
+  expect((await store.lanes.read(lane, 0, 64, MIB)).deliveries).toHaveLength(1)
   expect(bytes).toBeLessThan(5 * MIB)
   bytes = 0
   const seen: (string | null)[] = []
@@ -830,7 +905,7 @@ it('a lane is read on behind a large fact that is damaged', async () => {
   const [extended] = lanes
   if (extended === undefined) throw new Error('there is no lane')
   await (await adminOf(url)).query('UPDATE sidecar.facts SET checksum = 1 WHERE pos = 1')
-  const found = await store.lanes.read(extended.lane, 0, 64, 1000)
+  const { deliveries: found } = await store.lanes.read(extended.lane, 0, 64, 1000)
   expect(found.map(({ fact }) => fact.seq)).toEqual(['2'])
 })
 

@@ -200,8 +200,8 @@ export class LaneRunner {
     if (again) active.readAt = this.#ports.clock.steady()
     const after = active.beginRead()
     this.#ports.store.lanes.read(active.lane, after, PAGE.facts, PAGE.characters).then(
-      (deliveries) => {
-        active.fill(deliveries)
+      (page) => {
+        active.fill(page, this.#ports.store.shards.leads)
         if (active.state !== 'waiting') return
         const nothing = active.size === 0 && !active.unread
         // No fact of the lane can be read: the lane waits before it is claimed again, so that its damaged facts are

@@ -1,4 +1,4 @@
-import type { Lane, PendingDelivery } from '../../core/delivery.ts'
+import type { Lane, LanePage, PendingDelivery } from '../../core/delivery.ts'
 import type { SessionSummary } from '../../core/resource.ts'
 import { Fifo } from '../../std/fifo.ts'
 import type { AckOwner } from './ack-batcher.ts'
@@ -105,13 +105,14 @@ export class ActiveLane implements AckOwner {
     this.#complete = false
   }
 
-  /** Takes the deliveries that the store returned after the position of `beginRead`. */
-  fill(deliveries: readonly PendingDelivery[]): void {
+  /**
+   * Takes the deliveries that the store returned after the position of `beginRead`. `alone`: only this process puts facts
+   * into the lane. Otherwise only a read that finds nothing shows that the lane is empty.
+   */
+  fill({ deliveries, complete }: LanePage, alone: boolean): void {
     const last = deliveries.at(-1)
-    if (last === undefined) {
-      this.#complete = !this.#missed
-      return
-    }
+    this.#complete = !this.#missed && (last === undefined || (complete && alone))
+    if (last === undefined) return
     this.clear()
     for (const delivery of deliveries) {
       this.#window.force(delivery)

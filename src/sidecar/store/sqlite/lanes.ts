@@ -1,5 +1,5 @@
-import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
-import type { StoredFact } from '../../../core/fact.ts'
+import type { Ack, Attempt, Lane, LanePage, PendingDelivery } from '../../../core/delivery.ts'
+import type { Fact, StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration, LaneRoom } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
@@ -74,6 +74,22 @@ export class Handlers {
       this.#byType.set(type, list)
     }
     return list
+  }
+
+  /** The facts of each lane, in their order, by handler and key. */
+  sort<F extends Fact>(facts: readonly F[]): Map<Handler, Map<string, F[]>> {
+    const sorted = new Map<Handler, Map<string, F[]>>()
+    for (const fact of facts) {
+      for (const handler of this.interested(fact.type)) {
+        let byKey = sorted.get(handler)
+        if (byKey === undefined) sorted.set(handler, (byKey = new Map()))
+        const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
+        const list = byKey.get(key)
+        if (list === undefined) byKey.set(key, [fact])
+        else list.push(fact)
+      }
+    }
+    return sorted
   }
 
   /** The bits of the handlers that select facts of a type: of those whose deliveries have no row at first. */
@@ -222,7 +238,7 @@ export class Lanes {
 
   /** One statement updates each lane, and one writes the rows that a handler's deliveries need, for any number of facts. */
   fanOut(facts: readonly StoredFact[], into: Committed): void {
-    for (const [handler, byKey] of this.#sort(facts)) {
+    for (const [handler, byKey] of this.configured.sort(facts)) {
       const rows: string[] = []
       for (const [key, mine] of byKey) {
         const lane = this.#extend(handler, key, mine, into)
@@ -231,21 +247,6 @@ export class Lanes {
       if (rows.length > 0) this.#addRows.run(handler.number, `{${rows.join()}}`)
     }
     this.rows.writeOld(facts.at(-1)?.pos ?? 0)
-  }
-
-  #sort(facts: readonly StoredFact[]): Map<Handler, Map<string, StoredFact[]>> {
-    const sorted = new Map<Handler, Map<string, StoredFact[]>>()
-    for (const fact of facts) {
-      for (const handler of this.configured.interested(fact.type)) {
-        let byKey = sorted.get(handler)
-        if (byKey === undefined) sorted.set(handler, (byKey = new Map()))
-        const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
-        const list = byKey.get(key)
-        if (list === undefined) byKey.set(key, [fact])
-        else list.push(fact)
-      }
-    }
-    return sorted
   }
 
   /** @returns the number of the lane. */
@@ -312,12 +313,13 @@ export class Lanes {
     if (this.#ownership.holds(lease)) this.#postpone.run(Math.ceil(dueAt), id)
   }
 
-  read(lane: Lane, after: number, limit: number, maxBytes: number): PendingDelivery[] {
+  read(lane: Lane, after: number, limit: number, maxBytes: number): LanePage {
     const found: PendingDelivery[] = []
-    let bytes = 0
+    let [bytes, left] = [0, limit]
     for (const row of this.#stored(lane, after, limit)) {
       bytes += row.body.length
-      if (found.length > 0 && bytes > maxBytes) break
+      if (found.length > 0 && bytes > maxBytes) return { deliveries: found, complete: false }
+      left--
       const fact = factOf(row)
       if (fact === null) {
         this.onDamage(row.pos)
@@ -325,7 +327,7 @@ export class Lanes {
       }
       found.push({ attempts: row.attempts, cut: row.cut, fact })
     }
-    return found
+    return { deliveries: found, complete: left > 0 }
   }
 
   /** Deliveries with a row come before those without: in an ordered lane the first ones get their rows first. */
