@@ -30,7 +30,7 @@ export interface PendingDelivery {
 /** The first pending deliveries of a lane. */
 export interface LanePage {
   deliveries: PendingDelivery[]
-  /** The lane had no pending delivery behind these. */
+  /** The lane had no pending delivery behind these. false: it may have some. */
   complete: boolean
 }
 

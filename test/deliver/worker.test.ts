@@ -577,6 +577,30 @@ describe('delivering', () => {
   })
 })
 
+describe('a lane to which another process may have written', () => {
+  it('is read once: later facts come from memory', async () => {
+    const answers: (() => void)[] = []
+    const world = await deliveryWorld({
+      reply: () => new Promise<Verdict>((resolve) => answers.push(() => resolve(DELIVERED))),
+    })
+    const { read } = world.store.lanes
+    let reads = 0
+    world.store.lanes.read = (...args) => {
+      reads++
+      return read(...args)
+    }
+    await world.commit(facts(1))
+    world.worker.look()
+    for (const seq of [2, 3]) {
+      await world.commit(facts(1, 'ses_1', seq))
+      answers.pop()?.()
+      await world.clock.settle()
+    }
+    expect(seqs(world.sent)).toEqual([1, 2, 3])
+    expect(reads).toBe(1)
+  })
+})
+
 describe('a lane with a pending delivery that cannot be read', () => {
   // Found by reading: claimed again and again within one turn of the event loop, it stopped the whole process.
   it('lets other lanes go first, and is claimed again later', async () => {

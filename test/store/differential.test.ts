@@ -294,7 +294,8 @@ class Steps {
         const key = keys[place % Math.max(1, keys.length)]
         const lane = key === undefined ? undefined : side.lanes.get(key)
         if (key === undefined || lane === undefined) return null
-        const { deliveries: found } = await side.store.lanes.read(lane, 0, 4, 1e6)
+        const page = await side.store.lanes.read(lane, 0, 4, 1e6)
+        const { deliveries: found } = page
         const committed = await side.commit({
           acks: () =>
             found.map(({ fact, attempts }, index) => ({
@@ -306,7 +307,7 @@ class Steps {
               after,
             })),
         })
-        if (release === 'hold') return [found, committed]
+        if (release === 'hold') return [page, committed]
         side.lanes.delete(key)
         if (release === 'retry') await side.store.lanes.retry(lane, 900)
         await side.store.lanes.release(lane)

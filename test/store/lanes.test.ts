@@ -35,6 +35,18 @@ describe('a lane', () => {
     expect(seqs((await store.lanes.read(lane, 0, 100, 1)).deliveries)).toEqual(['3'])
   })
 
+  it('reports whether facts are pending behind those that are read', async () => {
+    const { store } = await openStore()
+    const { lanes, facts } = await store.log.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
+    const lane = lanes[0]?.lane as Lane
+    const isComplete = async (after: number, limit: number, maxBytes: number): Promise<boolean> =>
+      (await store.lanes.read(lane, after, limit, maxBytes)).complete
+    expect(await isComplete(0, 4, 1e6)).toBe(true)
+    expect(await isComplete(0, 2, 1e6)).toBe(false)
+    expect(await isComplete(0, 4, 1)).toBe(false)
+    expect(await isComplete(facts[2]?.pos ?? 0, 2, 1)).toBe(true)
+  })
+
   it('that is deferred is not due before its time, and others go first', async () => {
     const { store, clock } = await openStore()
     const { lanes } = await store.log.commit({ facts: [frameFact(1, 'ses_1'), frameFact(2, 'ses_2')] })

@@ -652,10 +652,15 @@ describe('two processes', () => {
     const rounds = 60
     let seq = 0
     let written = false
+    const hints = sessions.map((id) => hint(id))
     const writing = (async () => {
       for (let round = 0; round < rounds; round++) {
         const facts = sessions.toReversed().map((id) => frameFact(++seq, id))
-        await first.store.log.commit({ facts, cursor: String(seq) })
+        // Every third one shares its transaction with hints.
+        await Promise.all([
+          first.store.log.commit({ facts, cursor: String(seq) }),
+          ...(round % 3 === 0 ? [first.store.log.commit({ hints: hints.toReversed() })] : []),
+        ])
       }
       written = true
     })()
@@ -675,7 +680,10 @@ describe('two processes', () => {
         const acks = await Promise.all(lanes.map(deliver))
         // In one write, or in one write for each lane.
         const writes = turn++ % 3 === 0 ? acks : [acks.flat()]
-        await Promise.all(writes.map((some) => acknowledge(second.store, () => some)))
+        await Promise.all([
+          ...writes.map((some) => acknowledge(second.store, () => some)),
+          second.store.log.commit({ hints }),
+        ])
         const { retry, release } = second.store.lanes
         await Promise.all(lanes.map((lane) => (turn % 2 === 0 ? retry(lane, 0) : release(lane))))
         return written && lanes.length === 0

@@ -201,7 +201,7 @@ export class LaneRunner {
     const after = active.beginRead()
     this.#ports.store.lanes.read(active.lane, after, PAGE.facts, PAGE.characters).then(
       (page) => {
-        active.fill(page, this.#ports.store.shards.leads)
+        active.fill(page)
         if (active.state !== 'waiting') return
         const nothing = active.size === 0 && !active.unread
         // No fact of the lane can be read: the lane waits before it is claimed again, so that its damaged facts are

@@ -105,13 +105,10 @@ export class ActiveLane implements AckOwner {
     this.#complete = false
   }
 
-  /**
-   * Takes the deliveries that the store returned after the position of `beginRead`. `alone`: only this process puts facts
-   * into the lane. Otherwise only a read that finds nothing shows that the lane is empty.
-   */
-  fill({ deliveries, complete }: LanePage, alone: boolean): void {
+  /** Takes the deliveries that the store returned after the position of `beginRead`. */
+  fill({ deliveries, complete }: LanePage): void {
     const last = deliveries.at(-1)
-    this.#complete = !this.#missed && (last === undefined || (complete && alone))
+    this.#complete = !this.#missed && (last === undefined || complete)
     if (last === undefined) return
     this.clear()
     for (const delivery of deliveries) {

@@ -4,7 +4,6 @@ import { codeOf } from '../../../std/errors.ts'
 import type { Witness } from '../sqlite/committer.ts'
 import { RolledBack, type Database, type Transaction } from './database.ts'
 import { lockHints } from './hints.ts'
-import { lockPositions } from './log.ts'
 import type { Exclusion, Ownership } from './ownership.ts'
 
 export interface Manner {
@@ -16,10 +15,12 @@ export interface Manner {
    */
   of?: 'acks' | 'facts'
   /**
-   * What other processes must not do at the same time; `writes` by default. `facts`: the write adds only facts and their
-   * deliveries, or changes lanes in any order. `nothing`: it changes few rows and adds no fact.
+   * - `many`, the default: it may concern any rows
+   * - `frames`: it adds frames and their deliveries, moves the cursor, and concerns nothing else
+   * - `lane`: it changes one lane
+   * - `few`: it changes few rows, but no lane, and adds no fact; or it stores outcomes
    */
-  excludes?: Exclusion
+  rows?: 'many' | 'frames' | 'lane' | 'few'
   /** The write changes rows of hints. */
   hints?: boolean
 }
@@ -32,7 +33,7 @@ type Run<T> = (transaction: Transaction, sent: () => void) => Promise<T>
 
 interface Write extends Manner {
   run: Run<unknown>
-  excludes: Exclusion
+  rows: NonNullable<Manner['rows']>
   patience: number
   /** It has waited for a lock as long as a statement may. */
   obstructed: boolean
@@ -99,12 +100,12 @@ export class Committer {
   write<T>(
     run: Run<T>,
     effect: (result: T) => void = () => undefined,
-    { patience = 0, excludes = 'writes', hints = false, of }: Manner = {},
+    { patience = 0, rows = 'many', hints = false, of }: Manner = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
-        excludes,
+        rows,
         hints,
         patience,
         obstructed: false,
@@ -223,12 +224,9 @@ export class Committer {
       const excludes = exclusionOf(writes)
       const fence = this.#ownership.confirm(transaction, excludes)
       number = fence.number
-      // A process that adds facts locks the row of the last position before any lane, so that two never wait for each other.
-      const locked =
-        acks.length > 0 && others.some(({ of }) => of === 'facts') ? lockPositions(transaction) : null
       const ordered =
         excludes !== 'writes' && writes.some(({ hints }) => hints) ? lockHints(transaction) : null
-      const work = together([fence.confirmed, locked, ordered, oneByOne(), ...acks.map(run)])
+      const work = together([fence.confirmed, ordered, oneByOne(), ...acks.map(run)])
       if (unsent > 0) {
         await work
         await this.#part.note(transaction)
@@ -291,11 +289,16 @@ async function hasAnswer(committing: Promise<void>): Promise<boolean> {
   }
 }
 
-/** The strictest of all. A write of outcomes locks its lanes by their keys, but two of them lock theirs one after the other. */
+/**
+ * A transaction with frames locks the lanes of the frames by their keys, and so does a write of outcomes. Both may be under
+ * way in two processes. A transaction that locks lanes one by one must exclude both, or each could wait for the other.
+ */
 function exclusionOf(writes: readonly Write[]): Exclusion {
-  const given = new Set(writes.map(({ excludes }) => excludes))
-  if (given.has('writes')) return 'writes'
-  return given.has('facts') || writes.filter(isOfAcks).length > 1 ? 'facts' : 'nothing'
+  if (writes.some(({ rows }) => rows === 'many')) return 'writes'
+  const outcomes = writes.filter(isOfAcks).length
+  if (writes.some(({ rows }) => rows === 'frames'))
+    return writes.length === 1 + outcomes && outcomes <= 1 ? 'lanes' : 'writes'
+  return outcomes + writes.filter(({ rows }) => rows === 'lane').length > 1 ? 'lanes' : 'nothing'
 }
 
 function isOfAcks({ of }: Write): boolean {

@@ -49,14 +49,6 @@ function wholeOf(cursor: string | null): string | null {
   return seqOf(cursor) === null ? null : cursor
 }
 
-/**
- * Called before a transaction locks the first of its lanes: it takes the lock that every transaction with new facts
- * takes.
- */
-export async function lockPositions(queries: Queries): Promise<void> {
-  await queries.rows(`SELECT FROM sidecar.positions WHERE name = 'facts' FOR UPDATE`)
-}
-
 /** Adds the pending deliveries of new facts to their lanes. */
 export const EXTEND = `ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
     due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END,

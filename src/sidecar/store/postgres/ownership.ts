@@ -83,8 +83,13 @@ interface Passage {
   confirmed: Promise<void>
 }
 
-/** What no other process does while a transaction is under way. */
-export type Exclusion = 'writes' | 'facts' | 'nothing'
+/**
+ * What no other process does while a transaction is under way.
+ *
+ * - `writes`: write anything
+ * - `lanes`: add facts, or lock lanes in any order
+ */
+export type Exclusion = 'writes' | 'lanes' | 'nothing'
 
 interface OwnershipParts {
   database: Database

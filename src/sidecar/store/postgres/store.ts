@@ -20,7 +20,7 @@ import { type Database, type DatabaseAddress, type Queries, type Transaction } f
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
-import { endLeases, enter, Ownership, type Exclusion, type LeaseTime } from './ownership.ts'
+import { endLeases, enter, Ownership, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -53,14 +53,9 @@ export interface Appearance {
   onRenewal?: (outcome: RenewalOutcome) => void
 }
 
-/** A write that changes few rows and adds no fact. */
-const SMALL: Manner = { excludes: 'nothing' }
-const OF_HINTS: Manner = { excludes: 'nothing', hints: true }
-/**
- * A handler is down: several lanes are postponed in one transaction, in any order. A transaction of another process with
- * frames for these lanes locks them by their keys: each could wait for the other.
- */
-const OF_LANES: Manner = { excludes: 'facts' }
+const OF_FEW: Manner = { rows: 'few' }
+const OF_HINTS: Manner = { rows: 'few', hints: true }
+const OF_LANE: Manner = { rows: 'lane' }
 
 /**
  * Opens the store, beside other processes that have it open.
@@ -147,7 +142,7 @@ function createStore(
   const { membership } = ownership
   const wakes = new Wakes({ database, clock: time.lease, log: lines, membership })
   membership.subscribe({ lost: () => wakes.noteLeases() })
-  const begun = new BegunAttempts(clock, (run, effect) => write(run, effect, SMALL))
+  const begun = new BegunAttempts(clock, (run, effect) => write(run, effect, OF_FEW))
   const committer = new Committer({ database, clock, ownership, witness, part: begun })
   const lanes = new Lanes(membership, begun, (pos) => markDamaged(pos))
   const facts = new Facts(lanes)
@@ -330,7 +325,7 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, excludes: exclusionOf(batch), hints: batch.hints !== undefined, ...kindOf(batch) },
+            { patience, rows: rowsOf(batch), hints: batch.hints !== undefined, ...kindOf(batch) },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
@@ -390,7 +385,7 @@ function createStore(
           (lane) => lanes.release(lane),
         ),
       async retry(lane, after) {
-        await write((queries) => lanes.postpone(queries, lane, now() + after), undefined, OF_LANES)
+        await write((queries) => lanes.postpone(queries, lane, now() + after), undefined, OF_LANE)
         lanes.release(lane)
       },
       async release(lane) {
@@ -565,14 +560,10 @@ function createSettings({
   }
 }
 
-/**
- * Frames, with the cursor, concern no rows of other transactions except lanes, and lock those by their keys, as outcomes do.
- * Anything else that adds facts touches more rows, in any order.
- */
-function exclusionOf(batch: Batch): Exclusion {
+function rowsOf(batch: Batch): NonNullable<Manner['rows']> {
   const { facts, cursor: _, ...more } = batch
-  if (facts?.every(isFrameAlone) === true && Object.keys(more).length === 0) return 'facts'
-  return mayAddFacts(batch) ? 'writes' : 'nothing'
+  if (facts?.every(isFrameAlone) === true && Object.keys(more).length === 0) return 'frames'
+  return mayAddFacts(batch) ? 'many' : 'few'
 }
 
 /** Whether its transaction touches neither its turn nor what was seen of it before. */
