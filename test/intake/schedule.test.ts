@@ -129,12 +129,10 @@ it('expectations over the limit are not stored', () => {
 it('turns of deleted sessions do not keep later ones from waiting for their frames', () => {
   const waits = new FrameWaits(() => 0)
   const ended = (id: string): KnownTurn => ({ ...turnIs(id, 'completed'), finalFor: 0 })
-  waits.begin(
-    Array.from({ length: 10_000 }, (_, nth) => ended(`t${nth}`)),
-    1000,
-  )
+  const many = Array.from({ length: 10_000 }, (_, nth) => ended(`t${nth}`))
+  waits.begin({ sessionId: 's', turns: many }, [], 1000)
   expect(waits.limit(true, 30_000)).toBe(0)
   expect(waits.limit(true, 40_000)).toBe(2000)
-  waits.begin([ended('one')], 40_000)
+  waits.begin({ sessionId: 's', turns: [ended('one')] }, [], 40_000)
   expect([waits.get('t1'), waits.get('one')]).toEqual([undefined, 40_000])
 })

@@ -152,7 +152,7 @@ it('the turns of a session are read when its tools have had their head start', a
 })
 
 /** A call of turn `t` whose tool answers before the turns are read: these then show `turns`. */
-function openFast(turns: JsonObject[], stream: ReadOptions['stream']) {
+function openFast(turns: JsonObject[], stream: ReadOptions['stream'], answered = true) {
   const requests: string[] = []
   const action = { type: 'function_call', call_id: 'c', name: 'lookup', turn_id: 't' }
   const said = [sessionIs('requires_action', 2, [action])]
@@ -171,7 +171,7 @@ function openFast(turns: JsonObject[], stream: ReadOptions['stream']) {
         return []
       },
     },
-    { stream, calls: { headStart: async () => true } },
+    { stream, calls: { headStart: async () => answered } },
   )
   return { ...reader, requests }
 }
@@ -196,6 +196,27 @@ it('the end of a turn that the answer of a fast tool caused is reported after it
     await clock.advance(100)
   }
   expect(later).toEqual(['session.working', 'action.resolved', 'turn.completed', 'turn.settled'])
+})
+
+it('an action that came and went during a read that waits for the frame of its turn is reported by the next read', async () => {
+  const { clock, read, readOn, requests } = openFast([ENDED], CONNECTED, false)
+  expect(await read()).toEqual([])
+  expect(requests.slice(0, 4)).toEqual(['session', 'turns', 'session', 'turns'])
+  const later: string[] = []
+  while (later.length === 0) {
+    await clock.advance(100)
+    later.push(...((await readOn()) ?? []))
+  }
+  expect(later).toEqual([
+    'session.created',
+    'session.working',
+    'turn.started',
+    'action.required',
+    'action.resolved',
+    'turn.completed',
+    'turn.settled',
+  ])
+  expect(await read()).toEqual([])
 })
 
 it.each([

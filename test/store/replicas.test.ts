@@ -685,7 +685,8 @@ describe('two processes', () => {
           second.store.log.commit({ hints }),
         ])
         const { retry, release } = second.store.lanes
-        await Promise.all(lanes.map((lane) => (turn % 2 === 0 ? retry(lane, 0) : release(lane))))
+        const backwards = lanes.toSorted((a, b) => (a.key < b.key ? 1 : -1))
+        await Promise.all(backwards.map((lane) => (turn % 2 === 0 ? retry(lane, 0) : release(lane))))
         return written && lanes.length === 0
       },
       30_000,

@@ -389,6 +389,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       begunAt,
       before,
       since: adoptedAt ?? since,
+      passed: frameWaits.passed(sessionId),
       streamConnected: options.stream?.connected() ?? false,
     }
     const snapshot = await readSnapshot(request, first)
@@ -404,7 +405,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     // The turn.ended frame brings a hint of its own, perhaps during this read: the session is due again at that hint,
     // or at `waitUntil`.
     if (difference.waitUntil !== null) {
-      frameWaits.begin(difference.reading.turns, context.steady)
+      frameWaits.begin(difference.reading, snapshot.passed, context.steady)
       return await defer(entry, Math.max(0, difference.waitUntil - clock.steady()))
     }
     // The commit of the read removes the hint, so the items are read before it. Read afterwards, they would be lost in
@@ -444,7 +445,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 
   const write = async (entry: ReadEntry, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) return await defer(entry, 0)
-    frameWaits.end(reading.turns)
+    frameWaits.end(reading)
     if (reading.resolved.length > 0) {
       options.bus.report((to) =>
         to.actionsGone?.(reading.resolved, reading.session === null ? 'deleted' : 'resolved'),

@@ -1,8 +1,9 @@
 import type { Subscriber } from '../../core/bus.ts'
 import { joinScopes, type HintScope } from '../../core/hint.ts'
-import type { Session } from '../../core/resource.ts'
+import type { Action, Session } from '../../core/resource.ts'
 import { isOthers } from '../../core/scope.ts'
 import type { Shards, ShardTopics } from '../../core/shards.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import type { HintClaim, HintedSession, KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 
 /** A turn that ended longer ago than this publishes no more artifacts and is not read again, milliseconds. */
@@ -211,6 +212,8 @@ const WAITING_KEPT = 10_000
 export class FrameWaits {
   readonly #heldFor: () => number
   readonly #waiting = new Map<string, { at: number; heldFor: number }>()
+  /** By session: the actions that a read saw open and then gone, before it was postponed. The next read cannot see them. */
+  readonly #passed = new BoundedMap<string, readonly Action[]>(WAITING_KEPT)
 
   /** `heldFor`: how long frames of the stream have waited here in all, milliseconds. */
   constructor(heldFor: () => number) {
@@ -232,14 +235,25 @@ export class FrameWaits {
     return comes && this.#waiting.size < WAITING_KEPT ? FRAME_WAIT : 0
   }
 
-  begin(turns: readonly KnownTurn[], steady: number): void {
+  passed(sessionId: string): readonly Action[] {
+    return this.#passed.get(sessionId) ?? []
+  }
+
+  /** The read of a session is postponed. */
+  begin(
+    { sessionId, turns }: Pick<Reading, 'sessionId' | 'turns'>,
+    passed: readonly Action[],
+    steady: number,
+  ): void {
+    if (passed.length > 0) this.#passed.set(sessionId, passed)
     for (const { turn, finalFor } of turns) {
       if (finalFor === null || this.#waiting.has(turn.id)) continue
       this.#waiting.set(turn.id, { at: steady - finalFor, heldFor: this.#heldFor() })
     }
   }
 
-  end(turns: readonly KnownTurn[]): void {
+  end({ sessionId, turns }: Pick<Reading, 'sessionId' | 'turns'>): void {
+    this.#passed.delete(sessionId)
     for (const { turn } of turns) this.#waiting.delete(turn.id)
   }
 

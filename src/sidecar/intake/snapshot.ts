@@ -136,11 +136,18 @@ export interface ReadRequest {
   before: KnownSession | null
   /** Service clock, as `since` of DiffContext. */
   since: number | null
+  /** Actions that came and went while an earlier read was under way, which was postponed. */
+  passed: readonly Action[]
   streamConnected: boolean
 }
 
 /** Reads everything else that a comparison needs, given the session (`first`). null: the session is gone. */
 export type Snapshots = (request: ReadRequest, first: Session) => Promise<Snapshot | null>
+
+interface ReadRequestOfTurns extends Pick<ReadRequest, 'begunAt' | 'passed'> {
+  baseline: number
+  answered: boolean
+}
 
 export function createSnapshots(options: SnapshotOptions): Snapshots {
   const { service, store, clock, log } = options
@@ -153,13 +160,13 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   const readBoth = async (
     first: Session,
     knownTurns: readonly KnownTurn[],
-    { baseline, begunAt, answered }: { baseline: number; begunAt: number; answered: boolean },
+    { baseline, begunAt, passed, answered }: ReadRequestOfTurns,
   ): Promise<
     (Pick<Snapshot, 'session' | 'turns' | 'passed' | 'endedSince'> & { begunAt: number }) | null
   > => {
     let session: Session | null = first
     let at = begunAt
-    const seen = new Map<string, Action>()
+    const seen = new Map(passed.map((action) => [action.callId, action]))
     for (let attempt = 0; ; attempt++) {
       for (const action of session.actions) seen.set(action.callId, action)
       const turns = await turnsOf(session.id, knownTurns, baseline)
@@ -216,10 +223,11 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       ? await readBoth(first, knownTurns, {
           baseline,
           begunAt,
+          passed: request.passed,
           // Frames that come soon cause the next read.
           answered: answered && request.streamConnected,
         })
-      : { session: first, turns: null, passed: [], endedSince: NONE, begunAt }
+      : { session: first, turns: null, passed: request.passed, endedSince: NONE, begunAt }
     if (both === null) return null
     const { session, turns, passed, endedSince } = both
     const stored = before?.actions ?? []

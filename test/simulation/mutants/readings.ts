@@ -1,4 +1,4 @@
-import { mutant, type Mutant } from './mutant.ts'
+import { mutant, tested, type Mutant } from './mutant.ts'
 
 /** Bugs in reading sessions and comparing. */
 export const READINGS: readonly Mutant[] = [
@@ -150,5 +150,12 @@ export const READINGS: readonly Mutant[] = [
     'sidecar/intake/reconcile.ts',
     'const readers = new PQueue({ concurrency: READERS })',
     'const readers = new PQueue({ concurrency: 1 })',
+  ),
+  tested(
+    { file: 'intake/snapshot.test.ts', only: 'an action that came and went during a read that waits' },
+    'a read that waits for the frame of a turn forgets an action that came and went',
+    'sidecar/intake/schedule.ts',
+    'if (passed.length > 0) this.#passed.set',
+    'if (passed.length > 99) this.#passed.set',
   ),
 ]

@@ -66,4 +66,11 @@ export const REPLICAS: readonly Mutant[] = [
     '    this.report((to) => to.missed?.())\n    this.#wake()\n',
     '    this.report((to) => to.missed?.())\n',
   ),
+  tested(
+    { file: 'store/replicas.test.ts', only: 'adds frames to lanes while their owner' },
+    'a process that postpones several lanes waits for frames of the leader, which wait for it',
+    'sidecar/store/postgres/committer.ts',
+    "rows === 'lane').length > 1",
+    "rows === 'lane').length > 999",
+  ),
 ]

@@ -155,4 +155,11 @@ export const STORE: readonly Mutant[] = [
     'for (const delivery of deliveries) settle(delivery, false)',
     "for (const delivery of deliveries) settle(delivery, (error as { kind?: string }).kind === 'fenced')",
   ),
+  tested(
+    { file: 'store/lanes.test.ts', only: 'whether facts are pending behind those that are read .SQLite.' },
+    'a page of a lane counts as its end',
+    'sidecar/store/sqlite/lanes.ts',
+    'complete: left > 0',
+    'complete: left >= 0',
+  ),
 ]
