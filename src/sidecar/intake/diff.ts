@@ -22,7 +22,7 @@ export interface Snapshot {
   session: Session
   /** null: only the session was read. */
   turns: readonly Turn[] | null
-  /** Actions that were open at the beginning of the read and resolved at its end. */
+  /** Actions that this read, or an earlier one that was not stored, saw open at its beginning and not at its end. */
   passed: readonly Action[]
   /** Turns that ended after the session was read, while their actions were open: their end belongs to the next read. */
   endedSince: ReadonlySet<string>

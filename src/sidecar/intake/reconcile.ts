@@ -405,7 +405,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     // The turn.ended frame brings a hint of its own, perhaps during this read: the session is due again at that hint,
     // or at `waitUntil`.
     if (difference.waitUntil !== null) {
-      frameWaits.begin(difference.reading, snapshot.passed, context.steady)
+      frameWaits.begin(difference.reading.turns, context.steady)
+      frameWaits.keep(sessionId, snapshot.passed)
       return await defer(entry, Math.max(0, difference.waitUntil - clock.steady()))
     }
     // The commit of the read removes the hint, so the items are read before it. Read afterwards, they would be lost in
@@ -415,14 +416,18 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
     const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
     const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })
-    return await write(entry, { ...difference.reading, hint })
+    const isStored = await write(entry, { ...difference.reading, hint })
+    frameWaits.keep(sessionId, isStored ? [] : snapshot.passed)
+    return isStored
   }
 
   /** Stores the owner of a session that was just read. @returns whether it is ours. */
   const admit = async (session: Session, noted: OwnerRecord | null): Promise<boolean> => {
     const isOurs = ownership.isOurs(session)
-    if (!isOurs) await ownership.note(session.id, 'foreign')
-    else if (noted?.owner !== 'ours') await ownership.note(session.id, 'ours')
+    if (!isOurs) {
+      frameWaits.keep(session.id, [])
+      await ownership.note(session.id, 'foreign')
+    } else if (noted?.owner !== 'ours') await ownership.note(session.id, 'ours')
     return isOurs
   }
 
@@ -445,7 +450,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 
   const write = async (entry: ReadEntry, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) return await defer(entry, 0)
-    frameWaits.end(reading)
+    frameWaits.end(reading.turns)
     if (reading.resolved.length > 0) {
       options.bus.report((to) =>
         to.actionsGone?.(reading.resolved, reading.session === null ? 'deleted' : 'resolved'),
@@ -465,6 +470,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 
   const writeGone = async (entry: ReadEntry, sessionId: string): Promise<boolean> => {
     expectations.forget(sessionId)
+    frameWaits.keep(sessionId, [])
     const known = await store.resources.known(sessionId)
     options.calls.look({ sessionId, session: null, stored: known?.actions ?? [], begunAt: clock.steady() })
     const isKnown = known !== null && !known.deleted

@@ -207,12 +207,13 @@ const WAITING_KEPT = 10_000
 
 /**
  * Tracks turns whose end waits for the stream's frame, which has its own position in the transcript. A turn ends behind
- * 40,000 frames, and its own frame waits here for 10 s until they are stored and delivered: that time does not count.
+ * 40,000 frames, and its own frame waits here for 10 s until they are stored and delivered: that time does not count. It also
+ * keeps the actions that a postponed read saw come and go.
  */
 export class FrameWaits {
   readonly #heldFor: () => number
   readonly #waiting = new Map<string, { at: number; heldFor: number }>()
-  /** By session: the actions that a read saw open and then gone, before it was postponed. The next read cannot see them. */
+  /** By session: the actions that a read saw open and then gone, and could not store. The next read cannot see them. */
   readonly #passed = new BoundedMap<string, readonly Action[]>(WAITING_KEPT)
 
   /** `heldFor`: how long frames of the stream have waited here in all, milliseconds. */
@@ -239,21 +240,20 @@ export class FrameWaits {
     return this.#passed.get(sessionId) ?? []
   }
 
-  /** The read of a session is postponed. */
-  begin(
-    { sessionId, turns }: Pick<Reading, 'sessionId' | 'turns'>,
-    passed: readonly Action[],
-    steady: number,
-  ): void {
+  /** Replaces the actions that `passed` returns. */
+  keep(sessionId: string, passed: readonly Action[]): void {
     if (passed.length > 0) this.#passed.set(sessionId, passed)
+    else this.#passed.delete(sessionId)
+  }
+
+  begin(turns: readonly KnownTurn[], steady: number): void {
     for (const { turn, finalFor } of turns) {
       if (finalFor === null || this.#waiting.has(turn.id)) continue
       this.#waiting.set(turn.id, { at: steady - finalFor, heldFor: this.#heldFor() })
     }
   }
 
-  end({ sessionId, turns }: Pick<Reading, 'sessionId' | 'turns'>): void {
-    this.#passed.delete(sessionId)
+  end(turns: readonly KnownTurn[]): void {
     for (const { turn } of turns) this.#waiting.delete(turn.id)
   }
 

@@ -144,7 +144,7 @@ export interface ReadRequest {
 /** Reads everything else that a comparison needs, given the session (`first`). null: the session is gone. */
 export type Snapshots = (request: ReadRequest, first: Session) => Promise<Snapshot | null>
 
-interface ReadRequestOfTurns extends Pick<ReadRequest, 'begunAt' | 'passed'> {
+interface TurnsRequest extends Pick<ReadRequest, 'begunAt' | 'passed'> {
   baseline: number
   answered: boolean
 }
@@ -160,7 +160,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   const readBoth = async (
     first: Session,
     knownTurns: readonly KnownTurn[],
-    { baseline, begunAt, passed, answered }: ReadRequestOfTurns,
+    { baseline, begunAt, passed, answered }: TurnsRequest,
   ): Promise<
     (Pick<Snapshot, 'session' | 'turns' | 'passed' | 'endedSince'> & { begunAt: number }) | null
   > => {

@@ -35,14 +35,13 @@ export const FOUND: readonly Mutant[] = [
       '    const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)',
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
       '    const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })',
-      '    return await write(entry, { ...difference.reading, hint })',
+      '    const isStored = await write(entry, { ...difference.reading, hint })',
     ].join('\n'),
     [
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
       '    const hint = hintAfter(entry, schedule, context.steady)',
-      '    const written = await write(entry, { ...difference.reading, hint })',
+      '    const isStored = await write(entry, { ...difference.reading, hint })',
       '    await options.items?.read(sessionId, difference.reading.baseline, 0)',
-      '    return written',
     ].join('\n'),
   ),
   mutant(

@@ -10,8 +10,8 @@ export interface Manner {
   /** Milliseconds that the write may wait to share the transaction of another one; 0: it does not wait. */
   patience?: number
   /**
-   * `acks`: the write stores only outcomes, and other writes do not wait for it. `facts`: it may add facts. Both
-   * concern few rows. Absent: it may concern many, as a prune does.
+   * `acks`: the write stores only outcomes, and other writes do not wait for it. `facts`: it is a commit with facts. If all
+   * writes of a transaction are one of both, its statements are planned once.
    */
   of?: 'acks' | 'facts'
   /**
@@ -290,8 +290,9 @@ async function hasAnswer(committing: Promise<void>): Promise<boolean> {
 }
 
 /**
- * A transaction with frames locks the lanes of the frames by their keys, and so does a write of outcomes. Both may be under
- * way in two processes. A transaction that locks lanes one by one must exclude both, or each could wait for the other.
+ * Two processes lock the same lane only where one adds frames to it and the other, its owner, stores an outcome or postpones
+ * it. Frames lock their lanes by their keys, as one write of outcomes does, so both may be under way. A transaction that
+ * locks several lanes in another order must exclude frames, or each could wait for the other.
  */
 function exclusionOf(writes: readonly Write[]): Exclusion {
   if (writes.some(({ rows }) => rows === 'many')) return 'writes'

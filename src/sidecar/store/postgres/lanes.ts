@@ -66,7 +66,7 @@ const FRESH_AHEAD = `(SELECT count(*) FROM (SELECT f.pos, f.wanted FROM sidecar.
   WHERE l.handler <= 30 AND ahead.wanted >> l.handler & 1 = 1
     AND (SELECT d.status FROM sidecar.delivery_rows d WHERE d.fact_pos = ahead.pos AND d.handler = l.handler) IS NULL)`
 
-/** The order in which every transaction locks lanes, so that no two wait for each other's: that of the column, by bytes. */
+/** The order in which frames and outcomes lock lanes (committer.ts): that of the column, by bytes. */
 const BY_KEY = 'a.handler, a.key COLLATE "C"'
 
 /**

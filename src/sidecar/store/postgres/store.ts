@@ -467,11 +467,10 @@ function createStore(
 }
 
 /** A batch that is one frame; null: it is something else, or more. */
-function frameOf({ facts, hints, scoped, cursor, ...more }: Batch): Frame | null {
-  const [fact, second] = facts ?? []
-  const isAlone = second === undefined && (hints ?? []).length === 0 && scoped !== true
-  if (fact === undefined || !isAlone || Object.keys(more).length > 0 || fact.type === TURN_ENDED) return null
-  return { fact, cursor: cursor ?? null }
+function frameOf(batch: Batch): Frame | null {
+  const [fact, second] = batch.facts ?? []
+  if (fact === undefined || second !== undefined || rowsOf(batch) !== 'frames') return null
+  return { fact, cursor: batch.cursor ?? null }
 }
 
 function kindOf(batch: Batch): Manner {
