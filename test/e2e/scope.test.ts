@@ -142,8 +142,11 @@ describe('a scope', () => {
     await rig.start()
     await assertWhole(rig, { except: [theirs] })
     expect(deliveredTo(rig)).toEqual(new Set([ours]))
-    const { body } = await rig.raw('GET', '/metrics')
-    expect(body['text']).toContain('session_sidecar_stream_frames_held 0\n')
+    // A scrape may show counts that are seconds old.
+    await until('a scrape without held frames', async () => {
+      const { body } = await rig.raw('GET', '/metrics')
+      return String(body['text']).includes('session_sidecar_stream_frames_held 0\n')
+    })
   })
 
   test('follows a session that a PATCH moves into it, from then on', async () => {
