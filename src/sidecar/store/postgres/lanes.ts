@@ -163,8 +163,8 @@ export class Lanes {
    */
   extend(queries: Queries, facts: readonly Fact[]): Promise<ExtendedLane[]> | null {
     const additions = this.#sort(facts)
-    const places = new Map(facts.map((fact, index) => [fact, index + 1]))
     if (additions.length === 0 || additions.some(({ handler }) => handler.bit === 0)) return null
+    const places = new Map(facts.map((fact, index) => [fact, index + 1]))
     return queries.rows<ExtendedLane>(ADD_TO_LANES, [
       ...placesOf(additions),
       facts.length,

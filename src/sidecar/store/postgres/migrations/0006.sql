@@ -1,6 +1,6 @@
 -- Each transaction with frames waited until no other process stored outcomes, and the other way round: with two replicas, this
--- was a tenth of the time. This function does what sidecar.fence does, which older versions call. `excludes`: 'writes' excludes
--- all other writes, 'lanes' those that add facts or lock lanes in any order, and 'nothing' none.
+-- was a tenth of the time. This function replaces sidecar.fence, which older versions call. `excludes`: 'writes' excludes all
+-- other writes, 'lanes' those that add facts or lock lanes in any order, and 'nothing' none.
 CREATE FUNCTION sidecar.admit(me text, commit_number bigint, excludes text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   over boolean;
@@ -23,3 +23,7 @@ BEGIN
     RAISE EXCEPTION 'transaction % of % comes after a later one', commit_number, me USING ERRCODE = 'SC002';
   END IF;
 END $$;
+
+CREATE OR REPLACE FUNCTION sidecar.fence(me text, commit_number bigint, alone boolean) RETURNS void LANGUAGE sql AS $$
+  SELECT sidecar.admit(me, commit_number, CASE WHEN alone THEN 'writes' ELSE 'nothing' END)
+$$;
