@@ -3,15 +3,19 @@ import { rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Lane } from '../../src/core/delivery.ts'
 import { WAKE_TOPICS, type Wake } from '../../src/core/shards.ts'
 import type { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { openDatabase, StandbyError } from '../../src/sidecar/store/postgres/database.ts'
 import { inspectDatabase } from '../../src/sidecar/store/postgres/inspect.ts'
+import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
 import { codeOf } from '../../src/std/errors.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
 import { administer, createDatabase, PostgresServer } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
@@ -227,6 +231,104 @@ describe('the commit of a single frame whose answers are lost', () => {
     expect(lost).toHaveLength(1)
     const { rows } = await admin.query('SELECT id FROM sidecar.facts')
     expect(rows).toEqual([])
+  })
+})
+
+describe('a transaction that takes its rows for new, and finds one there', () => {
+  /** `refused`: how many statements failed because of such a row. */
+  async function openCounted() {
+    const wire = await Wire.to(await createDatabase())
+    const clock = new VirtualClock()
+    const store = await openPostgresStore(
+      { database: { url: wire.url }, clock, log: keepingLog(), random: systemRandom() },
+      { lease: systemClock() },
+    )
+    onTestFinished(() => store.close())
+    await store.shards.join()
+    await store.settings.registerHandlers([everything('app')])
+    const counted = { store, clock, refused: 0 }
+    wire.onAnswer = (bytes) => {
+      if (bytes.includes('C23505')) counted.refused++
+      return 'pass'
+    }
+    return counted
+  }
+  const three = { facts: [...TWO, frameFact(3)], cursor: '3' }
+
+  it('stores the frames that are new', async () => {
+    const counted = await openCounted()
+    const { store } = counted
+    const [first] = (await store.log.commit({ facts: TWO, cursor: '2' })).lanes
+    const committed = await store.log.commit(three)
+    expect(committed.facts.map(({ seq }) => seq)).toEqual(['3'])
+    expect(committed.lanes.flatMap(({ deliveries }) => seqs(deliveries))).toEqual(['3'])
+    expect(first && seqs(await read(store, first.lane))).toEqual(['1', '2', '3'])
+    expect(counted.refused).toBe(1)
+  })
+
+  it('stores a frame that came alone once', async () => {
+    const counted = await openCounted()
+    await counted.store.log.commit(FRAME)
+    expect(await counted.store.log.commit(FRAME)).toMatchObject({ facts: [], lanes: [] })
+    expect(counted.refused).toBe(1)
+  })
+
+  it('adds the outcome of a replayed delivery to the earlier one', async () => {
+    const counted = await openCounted()
+    const { store } = counted
+    const [first] = (await store.log.commit(FRAME)).lanes
+    const deliver = async (lane: Lane) => {
+      const [delivery] = await read(store, lane)
+      if (delivery === undefined) throw new Error('nothing is pending')
+      await store.log.commit({ acks: () => [ack(lane, delivery, 'delivered')] })
+      await store.lanes.release(lane)
+    }
+    if (first !== undefined) await deliver(first.lane)
+    await store.operator.replay('app', { seq: '1' })
+    await deliver(await laneOf(store))
+    expect(await store.lanes.claim({ handler: 'app', lanes: 1 })).toEqual([])
+    const { rows } = await store.read.deliveries({ limit: 10 })
+    expect(rows).toMatchObject([{ status: 'delivered', attempts: [{ status: 200 }, { status: 200 }] }])
+    expect(counted.refused).toBe(1)
+  })
+
+  it('stores the frames and the outcomes of one transaction, whichever of them are there', async () => {
+    for (const again of ['frames', 'outcomes']) {
+      const counted = await openCounted()
+      const { store } = counted
+      const committed = await store.log.commit({ facts: [...TWO, frameFact(3, 'ses_2')], cursor: '3' })
+      const acks = committed.lanes.flatMap(({ lane, deliveries: [first] }) =>
+        first === undefined ? [] : [ack(lane, first, lane.key === 'ses_2' ? 'retry' : 'delivered')],
+      )
+      if (again === 'outcomes') await store.log.commit({ acks: () => acks.slice(0, 1) })
+      const seq = again === 'frames' ? 2 : 4
+      const [frames] = await Promise.all([
+        store.log.commit({ facts: [frameFact(seq), frameFact(5)], cursor: '5' }),
+        store.log.commit({ acks: () => acks }),
+      ])
+      expect(frames.facts.map(({ seq }) => seq)).toEqual(again === 'frames' ? ['5'] : ['4', '5'])
+      expect(counted.refused).toBe(1)
+      const { rows } = await store.read.deliveries({ limit: 10 })
+      const statuses = rows.map(({ status, attempts }) => `${status} ${attempts.length}`)
+      const left = again === 'frames' ? 2 : 3
+      expect(statuses.toSorted((a, b) => a.localeCompare(b))).toEqual([
+        'delivered 1',
+        ...Array.from({ length: left }, () => 'pending 0'),
+        'pending 1',
+      ])
+      await store.close()
+    }
+  })
+
+  it('fails once a minute: until then, transactions look first', async () => {
+    const counted = await openCounted()
+    const { store, clock } = counted
+    await store.log.commit(three)
+    for (const batch of [three, three, FRAME]) expect((await store.log.commit(batch)).facts).toEqual([])
+    expect(counted.refused).toBe(1)
+    await clock.leap(60_000)
+    expect((await store.log.commit(three)).facts).toEqual([])
+    expect(counted.refused).toBe(2)
   })
 })
 

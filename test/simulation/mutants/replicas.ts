@@ -73,4 +73,18 @@ export const REPLICAS: readonly Mutant[] = [
     "rows === 'lane').length > 1",
     "rows === 'lane').length > 999",
   ),
+  tested(
+    { file: 'store/postgres.test.ts', only: 'fails once a minute' },
+    'while deliveries are replayed, each transaction fails once',
+    'sidecar/store/postgres/committer.ts',
+    'this.#clock.steady() + CAUTIOUS',
+    'this.#clock.steady()',
+  ),
+  tested(
+    { file: 'store/prune.test.ts', only: 'a full replay brings back' },
+    'frames that were removed long ago are added again',
+    'sidecar/store/postgres/log.ts',
+    '${GIVEN}) f WHERE $16::numeric > ${PRUNED})',
+    '${GIVEN}) f)',
+  ),
 ]

@@ -25,11 +25,18 @@ export interface Manner {
   hints?: boolean
 }
 
-/**
- * Runs the statements of a write. If it has sent all of them before the first answer, it calls `sent`: then COMMIT is
- * sent directly behind them.
- */
-type Run<T> = (transaction: Transaction, sent: () => void) => Promise<T>
+/** One try to run the statements of a write. */
+export interface Trial {
+  /**
+   * Rows that are nearly always new are inserted without a check. If one is there, the transaction fails, and is repeated
+   * with false.
+   */
+  optimistic: boolean
+  /** Called when all statements are sent before the first answer: then COMMIT is sent directly behind them. */
+  sent(): void
+}
+
+type Run<T> = (transaction: Transaction, trial: Trial) => Promise<T>
 
 interface Write extends Manner {
   run: Run<unknown>
@@ -49,6 +56,11 @@ export interface Part {
   unknown(): void
 }
 
+/**
+ * A replay of 10,000 deliveries finds a row for each. After an optimistic transaction failed, none is optimistic for so many
+ * milliseconds: the log of the server gets at most one error a minute.
+ */
+const CAUTIOUS = 60_000
 /** Milliseconds between two checks whether a commit succeeded. */
 const ASKED = 200
 /** For so long a stop waits for the answer to that, milliseconds. */
@@ -79,6 +91,8 @@ export class Committer {
    * time to look for what it has stored.
    */
   #mayBeStored = false
+  /** Steady milliseconds: a transaction that begins before is not optimistic. */
+  #cautiousUntil = 0
   /** The timer of the least patient write. */
   #patience: { timer: Timer; until: number } | null = null
 
@@ -151,11 +165,17 @@ export class Committer {
     // Writes that are queued before this process awaits anything share the transaction.
     await Promise.resolve()
     for (let writes = this.#take(); writes.length > 0; writes = this.#take()) {
+      const optimistic = this.#clock.steady() >= this.#cautiousUntil
       try {
-        await this.#transact(writes)
+        await this.#transact(writes, optimistic)
       } catch (error) {
         if (isInTheWay(error)) this.#repeat(writes, error)
-        else if (writes.length === 1 || error instanceof StoreError) {
+        else if (optimistic && !(error instanceof StoreError)) {
+          // Mostly a row was there. The first error may also be that of a statement behind the one that failed.
+          this.#cautiousUntil = this.#clock.steady() + CAUTIOUS
+          this.#queue = [...writes, ...this.#queue]
+          this.#due = 'all'
+        } else if (writes.length === 1 || error instanceof StoreError) {
           for (const write of writes) write.failed(error)
         } else {
           // One bad write must not fail the others: each gets a transaction of its own.
@@ -200,13 +220,13 @@ export class Committer {
 
   async #alone(write: Write): Promise<void> {
     try {
-      await this.#transact([write])
+      await this.#transact([write], false)
     } catch (error) {
       write.failed(error)
     }
   }
 
-  async #transact(writes: readonly Write[]): Promise<void> {
+  async #transact(writes: readonly Write[], optimistic: boolean): Promise<void> {
     const started = this.#clock.steady()
     const results = new Map<Write, unknown>()
     const transaction = await this.#database.begin(writes.every(({ of }) => of !== undefined))
@@ -214,9 +234,9 @@ export class Committer {
     let number: number
     try {
       let unsent = writes.length
-      const sent = (): void => void unsent--
+      const trial: Trial = { optimistic, sent: () => void unsent-- }
       const run = async (write: Write): Promise<void> =>
-        void results.set(write, await write.run(transaction, sent))
+        void results.set(write, await write.run(transaction, trial))
       const [acks, others] = [writes.filter(isOfAcks), writes.filter((write) => !isOfAcks(write))]
       const oneByOne = async (): Promise<void> => {
         for (const write of others) await run(write)

@@ -8,7 +8,8 @@ import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { boundBodies, OCTETS } from './bodies.ts'
 import { Claims } from './claims.ts'
-import type { Queries } from './database.ts'
+import { together } from './committer.ts'
+import type { Queries, Value } from './database.ts'
 import { EXTEND, type ExtendedLane, type SessionLanes } from './log.ts'
 import { LEADER, placeOf, type Membership } from '../membership.ts'
 import { sparse } from './text.ts'
@@ -92,10 +93,9 @@ const OUTCOMES = `(SELECT unnest($1::bigint[]) AS fact_pos, unnest($2::int[]) AS
   unnest($4::smallint[]) AS status, unnest($5::int[]) AS attempts, unnest($6::text[]) AS log, unnest($7::text[]) AS answer) g`
 const INTO = 'INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, log, answer)'
 
-/**
- * The first outcomes of deliveries: nearly all outcomes are. With `ON CONFLICT`, the server would write a second record
- * to its log for each row.
- */
+/** First outcomes, as nearly all are. It fails if a delivery has a row. */
+const NEW_OUTCOMES = `${INTO} SELECT g.* FROM ${OUTCOMES}`
+/** First outcomes. With `ON CONFLICT`, the server would write a second record to its log for each row. */
 const FIRST_OUTCOMES = `
   WITH recorded AS (${INTO} SELECT g.* FROM ${OUTCOMES}
     WHERE (SELECT old.status FROM sidecar.delivery_rows old WHERE old.fact_pos = g.fact_pos AND old.handler = g.handler) IS NULL
@@ -365,7 +365,12 @@ export class Lanes {
     }
   }
 
-  async acknowledge(queries: Queries, given: readonly Ack[], now: number): Promise<void> {
+  /** `optimistic`: it fails if a delivery without an outcome has a row. */
+  async acknowledge(
+    queries: Queries,
+    given: readonly Ack[],
+    { now, optimistic }: { now: number; optimistic: boolean },
+  ): Promise<void> {
     const acks: HandlerAck[] = []
     for (const ack of given) {
       const handler = this.configured.numberOf(ack.lane.handler)
@@ -374,12 +379,20 @@ export class Lanes {
     if (acks.length === 0) return
     await this.#begun.settle(queries, acks)
     const lanes = new Map<number, Progress>()
-    for (const round of roundsOf(acks)) await this.#record(queries, round, lanes)
+    const rounds = roundsOf(acks)
+    const [all = []] = rounds
+    // All outcomes are stored, or the transaction fails: the next statements need no answer.
+    const inserting =
+      optimistic && rounds.length === 1 && all.every((ack) => this.#isFirst(ack))
+        ? this.#insert(queries, all)
+        : null
+    if (inserting !== null) note(lanes, all, all)
+    else for (const round of rounds) note(lanes, round, await this.#record(queries, round, optimistic))
     for (const { lane, result, after } of acks) {
       const of = lanes.get(lane.id)
       if (of !== undefined && result === 'retry' && after !== null) of.dueAt = Math.ceil(now + after)
     }
-    await this.#shrink(queries, [...lanes])
+    await together([inserting, this.#shrink(queries, [...lanes])])
     const unordered = acks.flatMap(({ lane, handler }) =>
       this.configured.isOrdered(handler) ? [] : [lane.id],
     )
@@ -389,28 +402,35 @@ export class Lanes {
       ])
   }
 
-  /** Records one outcome for each delivery, and adds to `lanes` what follows. */
-  async #record(queries: Queries, acks: readonly HandlerAck[], lanes: Map<number, Progress>): Promise<void> {
+  /**
+   * Records one outcome for each delivery. @returns those that were recorded: the outcome of a delivery that had ended
+   * before changes nothing.
+   */
+  async #record(
+    queries: Queries,
+    acks: readonly HandlerAck[],
+    optimistic: boolean,
+  ): Promise<readonly HandlerAck[]> {
     const { first = [], later = [] } = Object.groupBy(acks, (ack) => (this.#isFirst(ack) ? 'first' : 'later'))
-    const inserted = await this.#store(queries, FIRST_OUTCOMES, first)
+    const inserted = await (optimistic
+      ? this.#insert(queries, first)
+      : this.#store(queries, FIRST_OUTCOMES, first))
     const updated = await this.#store(
       queries,
       LATER_OUTCOMES,
       inserted.length < first.length ? without(acks, inserted) : later,
     )
-    for (const { lane, handler, pos } of acks) {
-      let of = lanes.get(lane.id)
-      if (of === undefined) lanes.set(lane.id, (of = { handler, ended: [], reached: 0, dueAt: null }))
-      of.reached = Math.max(of.reached, pos + 1)
-    }
-    // The outcome of a delivery that had ended before is in neither list, and changes nothing.
-    for (const { lane, pos, result } of [...inserted, ...updated])
-      if (result !== 'retry') lanes.get(lane.id)?.ended.push(pos)
+    return [...inserted, ...updated]
   }
 
   /** Whether the delivery had probably no row before. */
   #isFirst({ attempts, handler }: HandlerAck): boolean {
     return attempts === 1 && bitOf(handler) !== 0 && this.configured.isOrdered(handler)
+  }
+
+  async #insert(queries: Queries, acks: readonly HandlerAck[]): Promise<readonly HandlerAck[]> {
+    if (acks.length > 0) await queries.change(NEW_OUTCOMES, columnsOf(acks))
+    return acks
   }
 
   /** @returns those whose rows the statement wrote. */
@@ -420,16 +440,7 @@ export class Lanes {
     acks: readonly HandlerAck[],
   ): Promise<readonly HandlerAck[]> {
     if (acks.length === 0) return acks
-    const [row] = await queries.rows<{ part: string | null }>(statement, [
-      acks.map(({ pos }) => pos),
-      acks.map(({ handler }) => handler),
-      acks.map(({ lane }) => lane.id),
-      acks.map(({ result }) => STATUS[result]),
-      acks.map(({ attempts }) => attempts),
-      acks.map(({ attempt }) => attemptText(attempt)),
-      sparse(acks.map(({ attempt }) => attempt.answer ?? null)),
-      acks.length,
-    ])
+    const [row] = await queries.rows<{ part: string | null }>(statement, [...columnsOf(acks), acks.length])
     if (row?.part === null) return acks
     const part = new Set(row?.part.split(','))
     return acks.filter(({ pos, handler }) => part.has(`${pos} ${handler}`))
@@ -498,6 +509,33 @@ function roundsOf(acks: readonly HandlerAck[]): HandlerAck[][] {
     else list.push(ack)
   }
   return rounds
+}
+
+/** The parameters of `OUTCOMES`. */
+function columnsOf(acks: readonly HandlerAck[]): Value[] {
+  return [
+    acks.map(({ pos }) => pos),
+    acks.map(({ handler }) => handler),
+    acks.map(({ lane }) => lane.id),
+    acks.map(({ result }) => STATUS[result]),
+    acks.map(({ attempts }) => attempts),
+    acks.map(({ attempt }) => attemptText(attempt)),
+    sparse(acks.map(({ attempt }) => attempt.answer ?? null)),
+  ]
+}
+
+/** Adds to `lanes` what follows from `acks`, of which `recorded` were stored. */
+function note(
+  lanes: Map<number, Progress>,
+  acks: readonly HandlerAck[],
+  recorded: readonly HandlerAck[],
+): void {
+  for (const { lane, handler, pos } of acks) {
+    let of = lanes.get(lane.id)
+    if (of === undefined) lanes.set(lane.id, (of = { handler, ended: [], reached: 0, dueAt: null }))
+    of.reached = Math.max(of.reached, pos + 1)
+  }
+  for (const { lane, pos, result } of recorded) if (result !== 'retry') lanes.get(lane.id)?.ended.push(pos)
 }
 
 function without(acks: readonly HandlerAck[], some: readonly HandlerAck[]): HandlerAck[] {

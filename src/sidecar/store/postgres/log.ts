@@ -2,7 +2,7 @@ import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
 import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
-import type { Queries } from './database.ts'
+import type { Queries, Value } from './database.ts'
 import { sparse } from './text.ts'
 
 /** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
@@ -98,48 +98,68 @@ interface PlacedFact extends Frame {
   /** The seq, if it is a whole number; otherwise null. */
   number: string | null
   lanes: SessionLanes
+  /** The statement fails if the fact is there. */
+  optimistic: boolean
 }
 
+const INTO = `INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
+    seen_poll, checksum, wanted)`
+const PRUNED = `coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1)`
+
+/** Draws a position for each of $1 facts. */
+const DRAWN = `drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base)`
 /**
- * `ON CONFLICT` would check each id too, but then the server writes a second record to its log for each row.
- * Transactions that add facts run one after the other, so no other one adds an id after the check. The functions are in
- * the list of the SELECT: after FROM, the server would copy each of the 16 columns of a row before it reads them.
+ * The functions are in the list of the SELECT: after FROM, the server would copy each of the columns of a row before it
+ * reads them.
  */
-const ADD = `
-  WITH drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base),
-  added AS (INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
-    seen_poll, checksum, wanted)
-  SELECT drawn.base + f.nth, f.id, f.type, f.session_id, f.turn_id, f.at, f.family, f.seq, f.body, f.subject, f.seen_stream,
+const GIVEN = `SELECT drawn.base + f.nth, f.id, f.type, f.session_id, f.turn_id, f.at, f.family, f.seq, f.body, f.subject, f.seen_stream,
     f.seen_webhook, f.seen_poll, f.checksum, f.wanted
   FROM drawn, (SELECT generate_series(1, $1::bigint) AS nth, unnest($2::text[]) AS id, unnest($3::text[]) AS type,
     unnest($4::text[]) AS session_id, unnest($5::text[]) AS turn_id, unnest($6::bigint[]) AS at, unnest($7::text[]) AS family,
     unnest($8::text[]) AS seq, unnest($9::text[]) AS body, unnest($10::text[]) AS subject, unnest($11::bigint[]) AS seen_stream,
     unnest($12::bigint[]) AS seen_webhook, unnest($13::bigint[]) AS seen_poll, unnest($14::bigint[]) AS checksum,
-    unnest($15::int[]) AS wanted, unnest($16::text[]) AS number) f
-  WHERE (SELECT old.pos FROM sidecar.facts old WHERE old.id = f.id) IS NULL AND (f.number IS NULL
-    OR f.number::numeric > coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1))
+    unnest($15::int[]) AS wanted`
+
+/**
+ * Adds the facts that are new. `ON CONFLICT` would check each id too, but then the server writes a second record to its log
+ * for each row. Transactions that add facts run one after the other, so no other one adds an id after the check.
+ */
+const ADD = `WITH ${DRAWN}, added AS (${INTO} ${GIVEN}, unnest($16::text[]) AS number) f
+  WHERE (SELECT old.pos FROM sidecar.facts old WHERE old.id = f.id) IS NULL AND (f.number IS NULL OR f.number::numeric > ${PRUNED})
   RETURNING pos)
   SELECT base, CASE WHEN (SELECT count(*) FROM added) < $1::bigint
     THEN coalesce((SELECT string_agg((added.pos - base - 1)::text, ',' ORDER BY added.pos) FROM added), '-1') END AS part
   FROM drawn`
 
 /**
+ * Adds frames that are all new, and fails if one is not. In a burst this takes the server a quarter less than `ADD`. $16 is the lowest
+ * number of the frames: if it may have been removed long ago, none is added.
+ */
+const ADD_NEW = `WITH ${DRAWN}, added AS (${INTO} ${GIVEN}) f WHERE $16::numeric > ${PRUNED})
+  SELECT base, $16::numeric > ${PRUNED} AS "areAdded" FROM drawn`
+
+/**
  * When 200 frames a second come one by one, each is added alone. For a single fact, this statement and its plan are
  * simpler than `ADD`, and its commit takes 0.2 ms less. It moves the cursor too. It returns a row for each lane, and
  * one row without a lane where there is none.
  */
-const ADD_ONE = `
+function addOne(conflict: string): string {
+  return `
   WITH drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' RETURNING last),
-  added AS (INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
-    seen_poll, checksum, wanted)
+  added AS (${INTO}
   SELECT last, $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::int FROM drawn
-  WHERE $15::text IS NULL OR $15::numeric > coalesce((SELECT value::numeric FROM sidecar.checkpoints WHERE name = '${PRUNED_SEQ}'), -1)
-  ON CONFLICT (id) DO NOTHING
+  WHERE $15::text IS NULL OR $15::numeric > ${PRUNED}
+  ${conflict}
   RETURNING pos),
   extended AS (INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, fresh, due_at)
   SELECT handler, $17, $18::smallint, 1, added.pos, 0 FROM added, unnest($16::int[]) WITH ORDINALITY AS h(handler, nth) ORDER BY nth ${EXTEND}),
   moved AS (INSERT INTO sidecar.checkpoints AS c (name, value) SELECT 'stream', $19::text WHERE $19::text IS NOT NULL ${onlyForward(20)})
   SELECT added.pos, extended.id, extended.handler, extended.key, extended.pending FROM added LEFT JOIN extended ON true`
+}
+
+const ADD_ONE = addOne('ON CONFLICT (id) DO NOTHING')
+/** Fails if the fact is there. */
+const ADD_ONE_NEW = addOne('')
 
 /**
  * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
@@ -157,15 +177,38 @@ export class Facts {
     await this.#add(queries, firsts(facts), numberOf, into)
   }
 
+  /** As `append`, for frames that are nearly always new. It fails if one is there. */
+  async appendNew(queries: Queries, given: readonly Fact[], into: Committed): Promise<void> {
+    const facts = firsts(given)
+    const lowest = lowestOf(facts)
+    if (lowest === null || facts.length === 1) return await this.append(queries, facts, into)
+    const seen = facts.map((fact) => fact.seen)
+    const adding = queries.rows<{ base: number; areAdded: boolean }>(ADD_NEW, [
+      ...this.#columnsOf(facts, seen),
+      String(lowest),
+    ])
+    const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
+    if (row === undefined) throw new Error('no positions were drawn')
+    if (!row.areAdded) return await this.append(queries, facts, into)
+    const added = facts.map((fact, index) => ({ ...fact, pos: row.base + index + 1 }))
+    await this.#added(queries, added, extended, into)
+  }
+
   /**
-   * Adds a frame that came alone, and moves the cursor, in one statement, which is sent before this returns.
+   * Adds a frame that came alone, and moves the cursor, in one statement, which is sent before this returns. `optimistic`: it
+   * fails if the frame is there.
    * @returns null where it needs several statements.
    */
-  appendFrame(queries: Queries, { fact, cursor }: Frame, into: Committed): Promise<void> | null {
+  appendFrame(
+    queries: Queries,
+    { fact, cursor }: Frame,
+    into: Committed,
+    optimistic: boolean,
+  ): Promise<void> | null {
     const lanes = fact.subject === null ? this.#fan.lanesOf(fact) : null
     return lanes === null
       ? null
-      : this.#addOne(queries, { fact, number: numberOf(fact), lanes, cursor }, into)
+      : this.#addOne(queries, { fact, number: numberOf(fact), lanes, cursor, optimistic }, into)
   }
 
   /** Leaves out frames that were delivered and removed long ago: a service that replays everything sends them again. */
@@ -200,10 +243,32 @@ export class Facts {
       const lanes = this.#fan.lanesOf(only)
       if (lanes !== null) {
         const fact = { ...only, seen: seen[0] ?? only.seen }
-        return await this.#addOne(queries, { fact, number: toNumber(only), lanes, cursor: null }, into)
+        return await this.#addOne(
+          queries,
+          { fact, number: toNumber(only), lanes, cursor: null, optimistic: false },
+          into,
+        )
       }
     }
     const adding = queries.rows<{ base: number; part: string | null }>(ADD, [
+      ...this.#columnsOf(facts, seen),
+      sparse(facts.map(toNumber)),
+    ])
+    const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
+    if (row === undefined) throw new Error('no positions were drawn')
+    const places = row.part?.split(',').map(Number) ?? facts.keys()
+    const added: StoredFact[] = []
+    for (const place of places) {
+      const fact = facts[place]
+      if (fact !== undefined)
+        added.push({ ...fact, pos: row.base + place + 1, seen: seen[place] ?? fact.seen })
+    }
+    await this.#added(queries, added, extended, into)
+  }
+
+  /** The first 15 parameters of `ADD` and `ADD_NEW`. */
+  #columnsOf(facts: readonly Fact[], seen: readonly Seen[]): Value[] {
+    return [
       facts.length,
       facts.map(({ id }) => id),
       facts.map(({ type }) => type),
@@ -219,27 +284,17 @@ export class Facts {
       sparse(seen.map(({ poll }) => poll ?? null)),
       facts.map(checksum),
       facts.map(({ type }) => this.#fan.configured.wanted(type)),
-      sparse(facts.map(toNumber)),
-    ])
-    const [[row], extended] = await Promise.all([adding, this.#fan.extend(queries, facts)])
-    if (row === undefined) throw new Error('no positions were drawn')
-    const places = row.part?.split(',').map(Number) ?? facts.keys()
-    const added: StoredFact[] = []
-    for (const place of places) {
-      const fact = facts[place]
-      if (fact !== undefined)
-        added.push({ ...fact, pos: row.base + place + 1, seen: seen[place] ?? fact.seen })
-    }
-    await this.#added(queries, added, extended, into)
+    ]
   }
 
   async #addOne(
     queries: Queries,
-    { fact, number, lanes, cursor }: PlacedFact,
+    { fact, number, lanes, cursor, optimistic }: PlacedFact,
     into: Committed,
   ): Promise<void> {
     const { id, type, sessionId, turnId, at, family, seq, body, subject, seen } = fact
-    const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(ADD_ONE, [
+    const statement = optimistic ? ADD_ONE_NEW : ADD_ONE
+    const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(statement, [
       id,
       type,
       sessionId,
@@ -327,6 +382,17 @@ export class Facts {
         [subject, channel, at],
       )
   }
+}
+
+/** null: the seq of one of them is no whole number. */
+function lowestOf(facts: readonly Fact[]): bigint | null {
+  let lowest: bigint | null = null
+  for (const { seq } of facts) {
+    const number = seqOf(seq)
+    if (number === null) return null
+    if (lowest === null || number < lowest) lowest = number
+  }
+  return lowest
 }
 
 function numberOf({ seq }: Fact): string | null {

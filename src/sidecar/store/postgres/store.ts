@@ -15,7 +15,7 @@ import { KEPT as QUARANTINED } from '../sqlite/settings.ts'
 import type { StoreOptions } from '../sqlite/store.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
-import { Committer, together, type Manner } from './committer.ts'
+import { Committer, together, type Manner, type Trial } from './committer.ts'
 import { type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
@@ -107,8 +107,6 @@ interface Pass {
   taken: Set<string>
   /** The shards of calls that took a step. */
   stepped: number[]
-  /** Called when all statements are sent, if that is before the first answer. */
-  sent: () => void
 }
 
 interface Place {
@@ -165,7 +163,7 @@ function createStore(
     throw refusal
   }
   async function write<T>(
-    run: (transaction: Transaction, sent: () => void) => Promise<T>,
+    run: (transaction: Transaction, trial: Trial) => Promise<T>,
     effect?: (result: T) => void,
     manner?: Manner,
   ): Promise<T> {
@@ -221,11 +219,12 @@ function createStore(
   const commit = async (
     queries: Queries,
     given: Batch,
-    { acks, taken, stepped, sent }: Pass,
+    { acks, taken, stepped }: Pass,
+    { optimistic, sent }: Trial,
   ): Promise<Committed> => {
     const into = createCommitted()
     const frame = frameOf(given)
-    const appended = frame === null ? null : facts.appendFrame(queries, frame, into)
+    const appended = frame === null ? null : facts.appendFrame(queries, frame, into, optimistic)
     if (appended !== null) {
       sent()
       await appended
@@ -240,7 +239,11 @@ function createStore(
     const advanced = batch.cursor === undefined ? null : checkpoints.advance(queries, batch.cursor)
     if (batch.facts === undefined) await advanced
     else {
-      await together([advanced, facts.append(queries, batch.facts, into)])
+      const adding =
+        optimistic && rowsOf(given) === 'frames'
+          ? facts.appendNew(queries, batch.facts, into)
+          : facts.append(queries, batch.facts, into)
+      await together([advanced, adding])
       for (const fact of batch.facts) if (fact.type === TURN_ENDED) await sessions.endTurn(queries, fact)
     }
     if (batch.hints !== undefined && batch.hints.length > 0) {
@@ -273,7 +276,7 @@ function createStore(
     }
     for (const [name, value] of Object.entries(batch.checkpoints ?? {}))
       await checkpoints.set(queries, name, value)
-    await lanes.acknowledge(queries, acks, at)
+    await lanes.acknowledge(queries, acks, { now: at, optimistic })
     return into
   }
 
@@ -309,16 +312,15 @@ function createStore(
   return {
     log: {
       async commit(batch, patience = 0) {
-        const pass: Pass = { acks: [], taken: new Set(), stepped: [], sent: () => undefined }
+        const pass: Pass = { acks: [], taken: new Set(), stepped: [] }
         try {
           return await write(
-            async (queries, sent) => {
+            async (queries, trial) => {
               calls.withdraw(pass.taken)
               pass.taken.clear()
               pass.stepped = []
-              pass.sent = sent
               pass.acks = batch.acks?.() ?? []
-              return await commit(queries, batch, pass)
+              return await commit(queries, batch, pass, trial)
             },
             (committed) => {
               lanes.claimFresh(committed)
