@@ -70,8 +70,8 @@ export const REPLICAS: readonly Mutant[] = [
     { file: 'store/replicas.test.ts', only: 'adds frames to lanes while their owner' },
     'a process that postpones several lanes waits for frames of the leader, which wait for it',
     'sidecar/store/postgres/committer.ts',
-    "rows === 'lane').length > 1",
-    "rows === 'lane').length > 999",
+    "kind === 'lane').length > 1",
+    "kind === 'lane').length > 999",
   ),
   tested(
     { file: 'store/postgres.test.ts', only: 'fails once a minute' },

@@ -6,21 +6,23 @@ import { RolledBack, type Database, type Transaction } from './database.ts'
 import { lockHints } from './hints.ts'
 import type { Exclusion, Ownership } from './ownership.ts'
 
+/**
+ * What a write changes:
+ *
+ * - `anything`: any number of rows. Its statements are planned for their values, all others once.
+ * - `facts`: it adds facts and calls
+ * - `frames`: it adds frames and their deliveries, moves the cursor, and changes nothing else
+ * - `outcomes`: it stores only outcomes, and other writes do not wait for it
+ * - `lane`: one lane
+ * - `few`: few rows, but no lane, and it adds no fact
+ */
+export type Kind = 'anything' | 'facts' | 'frames' | 'outcomes' | 'lane' | 'few'
+
 export interface Manner {
   /** Milliseconds that the write may wait to share the transaction of another one; 0: it does not wait. */
   patience?: number
-  /**
-   * `acks`: the write stores only outcomes, and other writes do not wait for it. `facts`: it is a commit with facts. If all
-   * writes of a transaction are one of both, its statements are planned once.
-   */
-  of?: 'acks' | 'facts'
-  /**
-   * - `many`, the default: it may concern any rows
-   * - `frames`: it adds frames and their deliveries, moves the cursor, and concerns nothing else
-   * - `lane`: it changes one lane
-   * - `few`: it changes few rows, but no lane, and adds no fact; or it stores outcomes
-   */
-  rows?: 'many' | 'frames' | 'lane' | 'few'
+  /** Default: `anything`. */
+  kind?: Kind
   /** The write changes rows of hints. */
   hints?: boolean
 }
@@ -40,7 +42,7 @@ type Run<T> = (transaction: Transaction, trial: Trial) => Promise<T>
 
 interface Write extends Manner {
   run: Run<unknown>
-  rows: NonNullable<Manner['rows']>
+  kind: Kind
   patience: number
   /** It has waited for a lock as long as a statement may. */
   obstructed: boolean
@@ -114,16 +116,15 @@ export class Committer {
   write<T>(
     run: Run<T>,
     effect: (result: T) => void = () => undefined,
-    { patience = 0, rows = 'many', hints = false, of }: Manner = {},
+    { patience = 0, kind = 'anything', hints = false }: Manner = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
-        rows,
+        kind,
         hints,
         patience,
         obstructed: false,
-        ...(of === undefined ? {} : { of }),
         committed(result) {
           effect(result as T)
           resolve(result as T)
@@ -229,7 +230,7 @@ export class Committer {
   async #transact(writes: readonly Write[], optimistic: boolean): Promise<void> {
     const started = this.#clock.steady()
     const results = new Map<Write, unknown>()
-    const transaction = await this.#database.begin(writes.every(({ of }) => of !== undefined))
+    const transaction = await this.#database.begin(writes.every(({ kind }) => kind !== 'anything'))
     let committing: Promise<void> | null = null
     let number: number
     try {
@@ -237,7 +238,7 @@ export class Committer {
       const trial: Trial = { optimistic, sent: () => void unsent-- }
       const run = async (write: Write): Promise<void> =>
         void results.set(write, await write.run(transaction, trial))
-      const [acks, others] = [writes.filter(isOfAcks), writes.filter((write) => !isOfAcks(write))]
+      const [acks, others] = [writes.filter(isOfOutcomes), writes.filter((write) => !isOfOutcomes(write))]
       const oneByOne = async (): Promise<void> => {
         for (const write of others) await run(write)
       }
@@ -315,20 +316,20 @@ async function hasAnswer(committing: Promise<void>): Promise<boolean> {
  * locks several lanes in another order must exclude frames, or each could wait for the other.
  */
 function exclusionOf(writes: readonly Write[]): Exclusion {
-  if (writes.some(({ rows }) => rows === 'many')) return 'writes'
-  const outcomes = writes.filter(isOfAcks).length
-  if (writes.some(({ rows }) => rows === 'frames'))
+  if (writes.some(({ kind }) => kind === 'anything' || kind === 'facts')) return 'writes'
+  const outcomes = writes.filter(isOfOutcomes).length
+  if (writes.some(({ kind }) => kind === 'frames'))
     return writes.length === 1 + outcomes && outcomes <= 1 ? 'lanes' : 'writes'
-  return outcomes + writes.filter(({ rows }) => rows === 'lane').length > 1 ? 'lanes' : 'nothing'
+  return outcomes + writes.filter(({ kind }) => kind === 'lane').length > 1 ? 'lanes' : 'nothing'
 }
 
-function isOfAcks({ of }: Write): boolean {
-  return of === 'acks'
+function isOfOutcomes({ kind }: Write): boolean {
+  return kind === 'outcomes'
 }
 
 /** A write of outcomes that may wait, because no other write needs its result. */
 function isPatientAck(write: Write): boolean {
-  return isOfAcks(write) && write.patience > 0
+  return isOfOutcomes(write) && write.patience > 0
 }
 
 /** Another program holds a lock for too long, or two processes wait for each other (a deadlock). */

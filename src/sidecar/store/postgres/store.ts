@@ -15,7 +15,7 @@ import { KEPT as QUARANTINED } from '../sqlite/settings.ts'
 import type { StoreOptions } from '../sqlite/store.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
-import { Committer, together, type Manner, type Trial } from './committer.ts'
+import { Committer, together, type Kind, type Manner, type Trial } from './committer.ts'
 import { type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
@@ -53,9 +53,9 @@ export interface Appearance {
   onRenewal?: (outcome: RenewalOutcome) => void
 }
 
-const OF_FEW: Manner = { rows: 'few' }
-const OF_HINTS: Manner = { rows: 'few', hints: true }
-const OF_LANE: Manner = { rows: 'lane' }
+const OF_FEW: Manner = { kind: 'few' }
+const OF_HINTS: Manner = { kind: 'few', hints: true }
+const OF_LANE: Manner = { kind: 'lane' }
 
 /**
  * Opens the store, beside other processes that have it open.
@@ -240,7 +240,7 @@ function createStore(
     if (batch.facts === undefined) await advanced
     else {
       const adding =
-        optimistic && rowsOf(given) === 'frames'
+        optimistic && kindOf(given) === 'frames'
           ? facts.appendNew(queries, batch.facts, into)
           : facts.append(queries, batch.facts, into)
       await together([advanced, adding])
@@ -327,7 +327,7 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, rows: rowsOf(batch), hints: batch.hints !== undefined, ...kindOf(batch) },
+            { patience, kind: kindOf(batch), hints: batch.hints !== undefined },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
@@ -471,14 +471,8 @@ function createStore(
 /** A batch that is one frame; null: it is something else, or more. */
 function frameOf(batch: Batch): Frame | null {
   const [fact, second] = batch.facts ?? []
-  if (fact === undefined || second !== undefined || rowsOf(batch) !== 'frames') return null
+  if (fact === undefined || second !== undefined || kindOf(batch) !== 'frames') return null
   return { fact, cursor: batch.cursor ?? null }
-}
-
-function kindOf(batch: Batch): Manner {
-  if (batch.acks !== undefined && Object.keys(batch).length === 1) return { of: 'acks' }
-  const adds = batch.facts !== undefined || batch.readings !== undefined || batch.calls !== undefined
-  return adds ? { of: 'facts' } : {}
 }
 
 function createSettings({
@@ -561,10 +555,11 @@ function createSettings({
   }
 }
 
-function rowsOf(batch: Batch): NonNullable<Manner['rows']> {
+function kindOf(batch: Batch): Kind {
   const { facts, cursor: _, ...more } = batch
   if (facts?.every(isFrameAlone) === true && Object.keys(more).length === 0) return 'frames'
-  return mayAddFacts(batch) ? 'many' : 'few'
+  if (batch.acks !== undefined && Object.keys(batch).length === 1) return 'outcomes'
+  return mayAddFacts(batch) ? 'facts' : 'few'
 }
 
 /** Whether its transaction touches neither its turn nor what was seen of it before. */
