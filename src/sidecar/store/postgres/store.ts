@@ -102,6 +102,7 @@ export async function openPostgresStore(
 
 /** One try to commit a batch; a transaction that fails may be run again. */
 interface Pass {
+  kind: Kind
   acks: readonly Ack[]
   /** Calls that are claimed for the caller. */
   taken: Set<string>
@@ -219,11 +220,11 @@ function createStore(
   const commit = async (
     queries: Queries,
     given: Batch,
-    { acks, taken, stepped }: Pass,
+    { kind, acks, taken, stepped }: Pass,
     { optimistic, sent }: Trial,
   ): Promise<Committed> => {
     const into = createCommitted()
-    const frame = frameOf(given)
+    const frame = kind === 'frames' ? frameOf(given) : null
     const appended = frame === null ? null : facts.appendFrame(queries, frame, into, optimistic)
     if (appended !== null) {
       sent()
@@ -240,7 +241,7 @@ function createStore(
     if (batch.facts === undefined) await advanced
     else {
       const adding =
-        optimistic && kindOf(given) === 'frames'
+        optimistic && kind === 'frames'
           ? facts.appendNew(queries, batch.facts, into)
           : facts.append(queries, batch.facts, into)
       await together([advanced, adding])
@@ -312,7 +313,8 @@ function createStore(
   return {
     log: {
       async commit(batch, patience = 0) {
-        const pass: Pass = { acks: [], taken: new Set(), stepped: [] }
+        const kind = kindOf(batch)
+        const pass: Pass = { kind, acks: [], taken: new Set(), stepped: [] }
         try {
           return await write(
             async (queries, trial) => {
@@ -327,7 +329,7 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, kind: kindOf(batch), hints: batch.hints !== undefined },
+            { patience, kind, hints: batch.hints !== undefined },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
@@ -468,11 +470,10 @@ function createStore(
   }
 }
 
-/** A batch that is one frame; null: it is something else, or more. */
-function frameOf(batch: Batch): Frame | null {
-  const [fact, second] = batch.facts ?? []
-  if (fact === undefined || second !== undefined || kindOf(batch) !== 'frames') return null
-  return { fact, cursor: batch.cursor ?? null }
+/** The only frame of a batch of frames; null: there are more. */
+function frameOf({ facts = [], cursor }: Batch): Frame | null {
+  const [fact, second] = facts
+  return fact === undefined || second !== undefined ? null : { fact, cursor: cursor ?? null }
 }
 
 function createSettings({
