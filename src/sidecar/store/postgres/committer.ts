@@ -174,8 +174,7 @@ export class Committer {
         else if (optimistic && !(error instanceof StoreError)) {
           // Mostly a row was there. The first error may also be that of a statement behind the one that failed.
           this.#cautiousUntil = this.#clock.steady() + CAUTIOUS
-          this.#queue = [...writes, ...this.#queue]
-          this.#due = 'all'
+          this.#putBack(writes)
         } else if (writes.length === 1 || error instanceof StoreError) {
           for (const write of writes) write.failed(error)
         } else {
@@ -215,7 +214,12 @@ export class Committer {
         again.push(write)
       }
     }
-    this.#queue = [...again, ...this.#queue]
+    this.#putBack(again)
+  }
+
+  /** The next transaction begins with these writes. */
+  #putBack(writes: readonly Write[]): void {
+    this.#queue = [...writes, ...this.#queue]
     this.#due = 'all'
   }
 

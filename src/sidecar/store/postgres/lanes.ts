@@ -93,7 +93,7 @@ const OUTCOMES = `(SELECT unnest($1::bigint[]) AS fact_pos, unnest($2::int[]) AS
   unnest($4::smallint[]) AS status, unnest($5::int[]) AS attempts, unnest($6::text[]) AS log, unnest($7::text[]) AS answer) g`
 const INTO = 'INSERT INTO sidecar.delivery_rows AS d (fact_pos, handler, lane, status, attempts, log, answer)'
 
-/** First outcomes, as nearly all are. It fails if a delivery has a row. */
+/** First outcomes: nearly all outcomes are. The statement fails if a delivery has a row. */
 const NEW_OUTCOMES = `${INTO} SELECT g.* FROM ${OUTCOMES}`
 /** First outcomes. With `ON CONFLICT`, the server would write a second record to its log for each row. */
 const FIRST_OUTCOMES = `
@@ -365,7 +365,7 @@ export class Lanes {
     }
   }
 
-  /** `optimistic`: it fails if a delivery without an outcome has a row. */
+  /** `optimistic`: a first outcome fails if its delivery has a row. */
   async acknowledge(
     queries: Queries,
     given: readonly Ack[],

@@ -470,7 +470,7 @@ function createStore(
   }
 }
 
-/** The only frame of a batch of frames; null: there are more. */
+/** The only frame of a batch of frames; null: there is none, or there are more. */
 function frameOf({ facts = [], cursor }: Batch): Frame | null {
   const [fact, second] = facts
   return fact === undefined || second !== undefined ? null : { fact, cursor: cursor ?? null }
