@@ -84,7 +84,7 @@ async function expire(admin: Client, { id }: Replica): Promise<void> {
 
 async function isWaiting(admin: Client): Promise<boolean> {
   const { rows } = await admin.query(
-    "SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database()",
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
   )
   return rows.length > 0
 }
@@ -405,9 +405,14 @@ describe('a takeover', () => {
     expect(rows).toEqual([{ free: SHARDS + 1 }])
   })
 
-  it.each(['read committed', 'repeatable read'])(
-    'is seen by a write that waited for it, where the server’s default is %s: lock and check do not share a snapshot',
-    async (level) => {
+  it.each([
+    { level: 'read committed', write: 'a transaction', facts: [frameFact(1), frameFact(2)] },
+    { level: 'read committed', write: 'the one statement of a frame', facts: [frameFact(1)] },
+    { level: 'repeatable read', write: 'a transaction', facts: [frameFact(1), frameFact(2)] },
+    { level: 'repeatable read', write: 'the one statement of a frame', facts: [frameFact(1)] },
+  ])(
+    'is seen by $write that waited for it, where the server’s default is $level: lock and check do not share a snapshot',
+    async ({ level, facts }) => {
       const url = await createDatabase()
       const [other, admin] = [await adminOf(url), await adminOf(url)]
       const [name = ''] = new URL(url).pathname.slice(1).split('?')
@@ -416,7 +421,7 @@ describe('a takeover', () => {
       await expire(admin, frozen)
       await other.query('BEGIN')
       await other.query('SELECT sidecar.take_over($1)', [frozen.id])
-      const write = frozen.store.log.commit({ facts: [frameFact(1)] })
+      const write = frozen.store.log.commit({ facts })
       const settled = write.then(
         () => 'written',
         (error: StoreError) => error.kind,
@@ -424,6 +429,8 @@ describe('a takeover', () => {
       await until('the write waits', () => isWaiting(admin))
       await other.query('COMMIT')
       expect(await settled).toBe('fenced')
+      const { rows } = await admin.query('SELECT id FROM sidecar.facts')
+      expect(rows).toEqual([])
     },
   )
 
@@ -941,6 +948,26 @@ it('a migration that waits for a backup does not hold up the older replicas', as
   await store.shards.join()
   expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   expect(longest).toBeLessThan(4000)
+})
+
+it('a process that was fenced stays fenced through an upgrade, and older ones write on', async () => {
+  const url = await createDatabase()
+  const admin = await adminOf(url)
+  await admin.query('CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY)')
+  for (let version = 1; version <= 7; version++) {
+    await admin.query(readFileSync(`src/sidecar/store/postgres/migrations/000${version}.sql`, 'utf8'))
+    await admin.query('INSERT INTO sidecar.schema_versions VALUES ($1)', [version])
+  }
+  await admin.query(`INSERT INTO sidecar.commits VALUES ('frozen', 4), ('older', 4);
+    INSERT INTO sidecar.replicas (id, name, version, started_at, until, fenced) VALUES
+      ('frozen', '', '', 0, clock_timestamp(), true), ('older', '', '', 0, clock_timestamp() + interval '15 s', false)`)
+  await openProcess(url)
+  const enter = async (call: string): Promise<unknown> =>
+    await admin.query(`SELECT ${call}`).catch(({ code }: { code: string }) => code)
+  expect(await enter("sidecar.admit('frozen', 5, 'lanes')")).toBe('SC001')
+  expect(await enter("sidecar.fence('frozen', 5, true)")).toBe('SC001')
+  expect(await enter("sidecar.admit('older', 5, 'lanes')")).toMatchObject({ rowCount: 1 })
+  expect(await enter("sidecar.fence('older', 5, true)")).toBe('SC002')
 })
 
 describe('a claim that fails', () => {

@@ -4,7 +4,7 @@ import { CUT, LONG } from '../attempt.ts'
 import type { Part } from './committer.ts'
 import type { Queries, Transaction } from './database.ts'
 
-type Write = (run: (transaction: Transaction) => Promise<void>, effect?: () => void) => Promise<unknown>
+type Write = (run: (queries: Queries) => Promise<void>, effect?: () => void) => Promise<unknown>
 
 interface Begun {
   handler: number
@@ -74,9 +74,9 @@ export class BegunAttempts implements Part {
     if (!underWay && !positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
     // If this fails, the row stays, and shows as an interrupted attempt after the next start.
     this.#write(
-      (transaction) =>
+      (queries) =>
         this.settle(
-          transaction,
+          queries,
           positions.map((pos) => ({ lane, handler, pos })),
         ),
       () => positions.forEach((pos) => this.settled(handler, pos)),

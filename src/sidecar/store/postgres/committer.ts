@@ -2,21 +2,22 @@ import type { Clock, Timer } from '../../../std/ports.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf } from '../../../std/errors.ts'
 import type { Witness } from '../sqlite/committer.ts'
-import { RolledBack, type Database, type Transaction } from './database.ts'
+import { RolledBack, type Database, type Queries, type Transaction } from './database.ts'
 import { lockHints } from './hints.ts'
-import type { Exclusion, Ownership } from './ownership.ts'
+import type { Admission, Exclusion, Ownership } from './ownership.ts'
 
 /**
  * What a write changes:
  *
  * - `anything`: any number of rows. Its statements are planned for their values, all others once.
  * - `facts`: it adds facts and calls
+ * - `frame`: it adds one frame and its deliveries, and moves the cursor, all in one statement
  * - `frames`: it adds frames and their deliveries, moves the cursor, and changes nothing else
  * - `outcomes`: it stores only outcomes, and other writes do not wait for it
  * - `lane`: one lane
  * - `few`: few rows, but no lane, and it adds no fact
  */
-export type Kind = 'anything' | 'facts' | 'frames' | 'outcomes' | 'lane' | 'few'
+export type Kind = 'anything' | 'facts' | 'frame' | 'frames' | 'outcomes' | 'lane' | 'few'
 
 export interface Manner {
   /** Milliseconds that the write may wait to share the transaction of another one; 0: it does not wait. */
@@ -34,11 +35,13 @@ export interface Trial {
    * with false.
    */
   optimistic: boolean
+  /** The write is a transaction by itself, so its one statement checks the fence; null: the transaction does. */
+  admission: Admission | null
   /** Called when all statements are sent before the first answer: then COMMIT is sent directly behind them. */
   sent(): void
 }
 
-type Run<T> = (transaction: Transaction, trial: Trial) => Promise<T>
+type Run<T> = (queries: Queries, trial: Trial) => Promise<T>
 
 interface Write extends Manner {
   run: Run<unknown>
@@ -168,7 +171,7 @@ export class Committer {
     for (let writes = this.#take(); writes.length > 0; writes = this.#take()) {
       const optimistic = this.#clock.steady() >= this.#cautiousUntil
       try {
-        await this.#transact(writes, optimistic)
+        await this.#store(writes, optimistic)
       } catch (error) {
         if (isInTheWay(error)) this.#repeat(writes, error)
         else if (optimistic && !(error instanceof StoreError)) {
@@ -231,6 +234,32 @@ export class Committer {
     }
   }
 
+  async #store(writes: readonly Write[], optimistic: boolean): Promise<void> {
+    const [frame] = writes
+    const { single } = this.#database
+    if (optimistic && single !== null && frame?.kind === 'frame' && writes.length === 1)
+      await this.#execute(frame, single)
+    else await this.#transact(writes, optimistic)
+  }
+
+  /**
+   * When 200 frames a second come one by one, each is one statement and no transaction around it: the server gets one message in
+   * place of four, and a callback leaves 0.13 ms earlier.
+   */
+  async #execute(frame: Write, queries: Queries): Promise<void> {
+    const started = this.#clock.steady()
+    let result: unknown
+    try {
+      result = await this.#ownership.admit((admission) =>
+        frame.run(queries, { optimistic: true, admission, sent: () => undefined }),
+      )
+    } catch (error) {
+      if (error instanceof StoreError && error.kind === 'unreachable') this.#mayBeStored = true
+      throw error
+    }
+    this.#report([frame], new Map([[frame, result]]), started)
+  }
+
   async #transact(writes: readonly Write[], optimistic: boolean): Promise<void> {
     const started = this.#clock.steady()
     const results = new Map<Write, unknown>()
@@ -239,7 +268,7 @@ export class Committer {
     let number: number
     try {
       let unsent = writes.length
-      const trial: Trial = { optimistic, sent: () => void unsent-- }
+      const trial: Trial = { optimistic, admission: null, sent: () => void unsent-- }
       const run = async (write: Write): Promise<void> =>
         void results.set(write, await write.run(transaction, trial))
       const [acks, others] = [writes.filter(isOfOutcomes), writes.filter((write) => !isOfOutcomes(write))]
@@ -278,6 +307,11 @@ export class Committer {
       if (!(await this.#isCommitted(number))) throw error
     }
     this.#part.committed()
+    this.#report(writes, results, started)
+  }
+
+  /** The writes are durable. */
+  #report(writes: readonly Write[], results: ReadonlyMap<Write, unknown>, started: number): void {
     for (const write of writes) write.committed(results.get(write))
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
     if (this.#mayBeStored) {
@@ -322,7 +356,7 @@ async function hasAnswer(committing: Promise<void>): Promise<boolean> {
 function exclusionOf(writes: readonly Write[]): Exclusion {
   if (writes.some(({ kind }) => kind === 'anything' || kind === 'facts')) return 'writes'
   const outcomes = writes.filter(isOfOutcomes).length
-  if (writes.some(({ kind }) => kind === 'frames'))
+  if (writes.some(({ kind }) => kind === 'frame' || kind === 'frames'))
     return writes.length === 1 + outcomes && outcomes <= 1 ? 'lanes' : 'writes'
   return outcomes + writes.filter(({ kind }) => kind === 'lane').length > 1 ? 'lanes' : 'nothing'
 }

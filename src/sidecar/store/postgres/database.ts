@@ -74,6 +74,11 @@ export interface Listening {
 
 export interface Database extends Queries {
   /**
+   * Statements that write, one after the other, each a transaction by itself. null behind a pooler, which passes on no limits
+   * for them.
+   */
+  readonly single: Queries | null
+  /**
    * Whether a pooler, such as PgBouncer, stands before the server. It gives the server's connection to another client
    * after each transaction.
    */
@@ -107,7 +112,7 @@ const TIMES = {
 }
 /** The limit of a statement that reads a whole table of millions of rows, milliseconds. */
 export const WHOLE_TABLE = 600_000
-/** The most connections that deliver; one of them writes. */
+/** The most connections that deliver; one of them writes transactions of several statements. */
 const CONNECTIONS = 4
 /** The most connections of `people`. */
 const FOR_PEOPLE = 2
@@ -125,6 +130,8 @@ const PLANNED_ONCE = {
   enable_mergejoin: 'off',
   jit: 'off',
 }
+/** A statement alone has the isolation of each transaction that `begin` makes, whatever the server's default is. */
+const ALONE = { ...PLANNED_ONCE, default_transaction_isolation: 'read committed' }
 /** A transaction that may concern many rows plans each statement with parameters for its values, and does not keep the plan. */
 const PLANNED_EACH_TIME = {
   plan_cache_mode: 'force_custom_plan',
@@ -196,6 +203,13 @@ export async function openDatabase(
     max: 1,
     idleTimeoutMillis: 0,
   })
+  const singles = new pg.Pool({
+    ...pooling,
+    verify: verify(ALONE),
+    pipeline: true,
+    max: 1,
+    idleTimeoutMillis: 0,
+  })
   const heartbeats = new pg.Pool({
     ...pooling,
     ...(pooled ? {} : { statement_timeout: TIMES.heartbeat }),
@@ -204,7 +218,7 @@ export async function openDatabase(
     max: 1,
     idleTimeoutMillis: TIMES.idle,
   })
-  const pools = [readers, people, writers, heartbeats]
+  const pools = [readers, people, writers, singles, heartbeats]
   // After an idle connection breaks, the next statement opens another one.
   for (const pool of pools) {
     pool.on('error', (error) => onError(error))
@@ -214,6 +228,7 @@ export async function openDatabase(
   return {
     pooled,
     ...queriesOf(readers, pooled),
+    single: pooled ? null : queriesOf(singles, false),
     heartbeat: queriesOf(heartbeats, pooled),
     people: queriesOf(people, pooled),
     begin: (small = false) => begin(writers, { limits: pooled ? limits : null, small }),

@@ -2,6 +2,7 @@ import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
 import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
+import type { Trial } from './committer.ts'
 import type { Queries, Value } from './database.ts'
 import { sparse } from './text.ts'
 
@@ -87,19 +88,16 @@ interface Fan {
   readonly configured: { wanted(type: string): number }
 }
 
-/** The fact of a frame, with its position in the stream. */
+/** The fact of a frame, with its position in the stream and the lanes that get it. */
 export interface Frame {
   fact: Fact
   cursor: string | null
+  lanes: SessionLanes
 }
 
-/** A fact, with the lanes that get it. */
-interface PlacedFact extends Frame {
+interface NumberedFrame extends Frame {
   /** The seq, if it is a whole number; otherwise null. */
   number: string | null
-  lanes: SessionLanes
-  /** The statement fails if the fact is there. */
-  optimistic: boolean
 }
 
 const INTO = `INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
@@ -143,9 +141,9 @@ const ADD_NEW = `WITH ${DRAWN}, added AS (${INTO} ${GIVEN}) f WHERE $16::numeric
  * simpler than `ADD`, and its commit takes 0.2 ms less. It moves the cursor too. It returns a row for each lane, and
  * one row without a lane where there is none.
  */
-function addOne(conflict: string): string {
+function addOne({ conflict = '', admitted = '', isAdmitted = 'true' } = {}): string {
   return `
-  WITH drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' RETURNING last),
+  WITH ${admitted} drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' AND ${isAdmitted} RETURNING last),
   added AS (${INTO}
   SELECT last, $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::int FROM drawn
   WHERE $15::text IS NULL OR $15::numeric > ${PRUNED}
@@ -157,9 +155,19 @@ function addOne(conflict: string): string {
   SELECT added.pos, extended.id, extended.handler, extended.key, extended.pending FROM added LEFT JOIN extended ON true`
 }
 
-const ADD_ONE = addOne('ON CONFLICT (id) DO NOTHING')
+const ADD_ONE = addOne({ conflict: 'ON CONFLICT (id) DO NOTHING' })
 /** Fails if the fact is there. */
-const ADD_ONE_NEW = addOne('')
+const ADD_ONE_NEW = addOne()
+/**
+ * As `ADD_ONE_NEW`, as a transaction by itself, which does first what `sidecar.admit` does in another one. It sees what was committed
+ * before it waits for its locks. That suffices: it finds rows by unique indexes, and reads only `PRUNED`, which the same
+ * process changes.
+ */
+const ADD_ALONE = addOne({
+  admitted: `admitted AS (UPDATE sidecar.commits SET last = $22::bigint WHERE replica = $21 AND last < $22::bigint AND NOT fenced
+    RETURNING pg_advisory_xact_lock(7305262420)),`,
+  isAdmitted: 'CASE WHEN EXISTS (SELECT FROM admitted) THEN true ELSE sidecar.refuse($21, $22) END',
+})
 
 /**
  * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
@@ -195,20 +203,23 @@ export class Facts {
   }
 
   /**
-   * Adds a frame that came alone, and moves the cursor, in one statement, which is sent before this returns. `optimistic`: it
-   * fails if the frame is there.
-   * @returns null where it needs several statements.
+   * Adds a frame that came alone, and moves the cursor, in one statement, which is sent before this returns. If the trial is
+   * optimistic, it fails if the frame is there.
    */
-  appendFrame(
+  async appendFrame(
     queries: Queries,
-    { fact, cursor }: Frame,
+    frame: Frame,
     into: Committed,
-    optimistic: boolean,
-  ): Promise<void> | null {
-    const lanes = fact.subject === null ? this.#fan.lanesOf(fact) : null
-    return lanes === null
-      ? null
-      : this.#addOne(queries, { fact, number: numberOf(fact), lanes, cursor, optimistic }, into)
+    { optimistic, admission }: Pick<Trial, 'optimistic' | 'admission'>,
+  ): Promise<void> {
+    const numbered = { ...frame, number: numberOf(frame.fact) }
+    if (admission === null)
+      await this.#addOne(queries, numbered, into, { text: optimistic ? ADD_ONE_NEW : ADD_ONE })
+    else
+      await this.#addOne(queries, numbered, into, {
+        text: ADD_ALONE,
+        more: [admission.me, admission.number],
+      })
   }
 
   /** Leaves out frames that were delivered and removed long ago: a service that replays everything sends them again. */
@@ -243,11 +254,9 @@ export class Facts {
       const lanes = this.#fan.lanesOf(only)
       if (lanes !== null) {
         const fact = { ...only, seen: seen[0] ?? only.seen }
-        return await this.#addOne(
-          queries,
-          { fact, number: toNumber(only), lanes, cursor: null, optimistic: false },
-          into,
-        )
+        return await this.#addOne(queries, { fact, number: toNumber(only), lanes, cursor: null }, into, {
+          text: ADD_ONE,
+        })
       }
     }
     const adding = queries.rows<{ base: number; part: string | null }>(ADD, [
@@ -289,12 +298,12 @@ export class Facts {
 
   async #addOne(
     queries: Queries,
-    { fact, number, lanes, cursor, optimistic }: PlacedFact,
+    { fact, number, lanes, cursor }: NumberedFrame,
     into: Committed,
+    { text, more = [] }: { text: string; more?: readonly Value[] },
   ): Promise<void> {
     const { id, type, sessionId, turnId, at, family, seq, body, subject, seen } = fact
-    const statement = optimistic ? ADD_ONE_NEW : ADD_ONE
-    const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(statement, [
+    const rows = await queries.rows<{ pos: number } & (ExtendedLane | { id: null })>(text, [
       id,
       type,
       sessionId,
@@ -315,6 +324,7 @@ export class Facts {
       lanes.shard,
       cursor,
       wholeOf(cursor),
+      ...more,
     ])
     const [first] = rows
     if (first === undefined) return

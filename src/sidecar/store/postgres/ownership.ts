@@ -77,10 +77,16 @@ export async function endLeases(queries: Queries, isGone: (process: string) => b
     )
 }
 
+/** What the fence checks: who writes, and the number of the transaction. */
+export interface Admission {
+  me: string
+  number: number
+}
+
 /** A transaction at the fence: its number, and the answer. */
 interface Passage {
   number: number
-  confirmed: Promise<void>
+  confirmed: Promise<unknown>
 }
 
 /**
@@ -96,7 +102,7 @@ interface OwnershipParts {
   time: LeaseTime
   id: string
   /** Runs `run` in a transaction of this process. */
-  write: <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
+  write: <T>(run: (queries: Queries) => Promise<T>) => Promise<T>
   /** Records the open attempts of the former owners of shards. */
   recover: (queries: Queries, shards: readonly number[]) => Promise<void>
   /** The number of claims of a shard that are not released. */
@@ -167,8 +173,8 @@ export class Ownership implements LeaseTable {
   }
 
   async take({ leader, shards }: Wanted): Promise<Granted[]> {
-    return await this.#parts.write(async (transaction) => {
-      const granted = await transaction.rows<Granted>(
+    return await this.#parts.write(async (queries) => {
+      const granted = await queries.rows<Granted>(
         `UPDATE sidecar.leases SET owner = $1, epoch = nextval('sidecar.epochs')
          WHERE owner IS NULL AND (shard = ${LEADER} AND $2 OR shard = ANY (ARRAY (
            SELECT shard FROM sidecar.leases WHERE owner IS NULL AND shard <> ${LEADER} ORDER BY shard LIMIT $3 FOR UPDATE)))
@@ -176,7 +182,7 @@ export class Ownership implements LeaseTable {
         [this.#parts.id, leader, shards],
       )
       await this.#parts.recover(
-        transaction,
+        queries,
         granted.map(({ shard }) => shard),
       )
       return granted
@@ -184,8 +190,8 @@ export class Ownership implements LeaseTable {
   }
 
   async release(given: readonly Granted[]): Promise<void> {
-    await this.#parts.write((transaction) =>
-      transaction.change(
+    await this.#parts.write((queries) =>
+      queries.change(
         `UPDATE sidecar.leases l SET owner = NULL FROM unnest($2::smallint[], $3::bigint[]) AS g(shard, epoch)
          WHERE l.shard = g.shard AND l.epoch = g.epoch AND l.owner = $1`,
         [this.#parts.id, given.map(({ shard }) => shard), given.map(({ epoch }) => epoch)],
@@ -199,15 +205,28 @@ export class Ownership implements LeaseTable {
    * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
   confirm(transaction: Transaction, excludes: Exclusion): Passage {
-    const { refusal } = this.membership
-    if (refusal !== null) throw refusal
-    const number = ++this.#number
-    return { number, confirmed: this.#admit(transaction, number, excludes) }
+    const { me, number } = this.#next()
+    const asking = transaction.rows('SELECT sidecar.admit($1, $2::bigint, $3)', [me, number, excludes])
+    return { number, confirmed: this.#atFence(asking) }
   }
 
-  async #admit(transaction: Transaction, number: number, excludes: Exclusion): Promise<void> {
+  /**
+   * Runs one statement that is a transaction by itself, checks the fence, and excludes `lanes`.
+   * @throws {StoreError} as `confirm`.
+   */
+  async admit<T>(run: (admission: Admission) => Promise<T>): Promise<T> {
+    return await this.#atFence(run(this.#next()))
+  }
+
+  #next(): Admission {
+    const { refusal } = this.membership
+    if (refusal !== null) throw refusal
+    return { me: this.#parts.id, number: ++this.#number }
+  }
+
+  async #atFence<T>(asking: Promise<T>): Promise<T> {
     try {
-      await transaction.rows('SELECT sidecar.admit($1, $2::bigint, $3)', [this.#parts.id, number, excludes])
+      return await asking
     } catch (error) {
       throw error instanceof StoreError && error.kind === 'fenced' ? this.membership.lose(error) : error
     }

@@ -1,7 +1,7 @@
 import { parseDeliveryId } from '../../../core/delivery.ts'
 import type { ReplayStart, RetrySelection } from '../../../core/store.ts'
 import { seqOf } from '../sqlite/log.ts'
-import type { Queries, Transaction } from './database.ts'
+import type { Queries } from './database.ts'
 import type { Lanes } from './lanes.ts'
 import { placeOf } from '../membership.ts'
 
@@ -30,7 +30,7 @@ function keyOf(ordered: string): string {
   return `coalesce(l.key, CASE WHEN ${ordered} THEN coalesce(f.session_id, '') ELSE f.id END) AS key`
 }
 
-type Write = <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
+type Write = <T>(run: (queries: Queries) => Promise<T>) => Promise<T>
 
 /** Makes deliveries pending again, or for the first time, each in its lane. */
 export class Redelivery {

@@ -16,7 +16,7 @@ import type { StoreOptions } from '../sqlite/store.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
 import { Committer, together, type Kind, type Manner, type Trial } from './committer.ts'
-import { type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
+import { type Database, type DatabaseAddress, type Queries } from './database.ts'
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
@@ -103,6 +103,8 @@ export async function openPostgresStore(
 /** One try to commit a batch; a transaction that fails may be run again. */
 interface Pass {
   kind: Kind
+  /** The frame of a batch of the kind `frame`; otherwise null. */
+  frame: Frame | null
   acks: readonly Ack[]
   /** Calls that are claimed for the caller. */
   taken: Set<string>
@@ -164,7 +166,7 @@ function createStore(
     throw refusal
   }
   async function write<T>(
-    run: (transaction: Transaction, trial: Trial) => Promise<T>,
+    run: (queries: Queries, trial: Trial) => Promise<T>,
     effect?: (result: T) => void,
     manner?: Manner,
   ): Promise<T> {
@@ -220,14 +222,14 @@ function createStore(
   const commit = async (
     queries: Queries,
     given: Batch,
-    { kind, acks, taken, stepped }: Pass,
-    { optimistic, sent }: Trial,
+    { kind, frame, acks, taken, stepped }: Pass,
+    trial: Trial,
   ): Promise<Committed> => {
     const into = createCommitted()
-    const frame = kind === 'frames' ? frameOf(given) : null
-    const appended = frame === null ? null : facts.appendFrame(queries, frame, into, optimistic)
-    if (appended !== null) {
-      sent()
+    const { optimistic } = trial
+    if (frame !== null) {
+      const appended = facts.appendFrame(queries, frame, into, trial)
+      trial.sent()
       await appended
       return into
     }
@@ -313,8 +315,8 @@ function createStore(
   return {
     log: {
       async commit(batch, patience = 0) {
-        const kind = kindOf(batch)
-        const pass: Pass = { kind, acks: [], taken: new Set(), stepped: [] }
+        const { kind, frame } = lookAt(batch, lanes)
+        const pass: Pass = { kind, frame, acks: [], taken: new Set(), stepped: [] }
         try {
           return await write(
             async (queries, trial) => {
@@ -471,11 +473,6 @@ function createStore(
 }
 
 /** The only frame of a batch of frames; null: there is none, or there are more. */
-function frameOf({ facts = [], cursor }: Batch): Frame | null {
-  const [fact, second] = facts
-  return fact === undefined || second !== undefined ? null : { fact, cursor: cursor ?? null }
-}
-
 function createSettings({
   clock,
   lanes,
@@ -485,7 +482,7 @@ function createSettings({
 }: {
   clock: Clock
   lanes: Lanes
-  write: <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
+  write: <T>(run: (queries: Queries) => Promise<T>) => Promise<T>
   ask: <T>(read: (queries: Queries) => Promise<T>) => Promise<T>
   /** Reports a change to the other processes. */
   wake: (topic: WakeTopic) => void
@@ -556,7 +553,17 @@ function createSettings({
   }
 }
 
-function kindOf(batch: Batch): Kind {
+function lookAt(batch: Batch, lanes: Lanes): Pick<Pass, 'kind' | 'frame'> {
+  const kind = kindOf(batch)
+  const [fact, second] = batch.facts ?? []
+  const isOne = kind === 'frames' && fact !== undefined && second === undefined
+  const places = isOne ? lanes.lanesOf(fact) : null
+  return isOne && places !== null
+    ? { kind: 'frame', frame: { fact, cursor: batch.cursor ?? null, lanes: places } }
+    : { kind, frame: null }
+}
+
+function kindOf(batch: Batch): Exclude<Kind, 'frame'> {
   const { facts, cursor: _, ...more } = batch
   if (facts?.every(isFrameAlone) === true && Object.keys(more).length === 0) return 'frames'
   if (batch.acks !== undefined && Object.keys(batch).length === 1) return 'outcomes'
