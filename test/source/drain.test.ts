@@ -323,7 +323,7 @@ describe('draining a connection', () => {
       const clock = new VirtualClock()
       const window = new MemoryWindow()
       const backlog = [1, 2, 3].map((pos) => {
-        const fact = { ...turnFact('turn.completed', `trn_${pos}`), body: 'x'.repeat(128 * 1024), pos }
+        const fact = { ...turnFact('turn.completed', `trn_${pos}`), body: 'x'.repeat(256 * 1024), pos }
         return { attempts: 0, cut: 0, fact }
       })
       for (const one of backlog) window.take(one)

@@ -9,10 +9,10 @@ import type { Clock } from '../../std/ports.ts'
 
 /**
  * When 40,000 frames come at once, nearly all would be in memory before handlers get the first. Above HIGH characters of
- * undelivered facts, reading pauses until LOW are left: enough for handlers until the next check.
+ * undelivered facts, reading pauses until LOW are left: enough for handlers while PostgreSQL commits the next frames.
  */
-const HIGH = 256 * 1024
-const LOW = 64 * 1024
+const HIGH = 512 * 1024
+const LOW = 256 * 1024
 /** The longest pause between two chunks, milliseconds. */
 const LONGEST = 100
 /** The time between two checks of the handlers during a pause, milliseconds. */
