@@ -952,20 +952,28 @@ it('a migration that waits for a backup does not hold up the older replicas', as
 
 it('a process that was fenced stays fenced through an upgrade, and older ones write on', async () => {
   const url = await createDatabase()
-  const admin = await adminOf(url)
+  const [admin, holder, taking] = [await adminOf(url), await adminOf(url), await adminOf(url)]
   await admin.query('CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY)')
   for (let version = 1; version <= 7; version++) {
     await admin.query(readFileSync(`src/sidecar/store/postgres/migrations/000${version}.sql`, 'utf8'))
     await admin.query('INSERT INTO sidecar.schema_versions VALUES ($1)', [version])
   }
-  await admin.query(`INSERT INTO sidecar.commits VALUES ('frozen', 4), ('older', 4);
+  await admin.query(`INSERT INTO sidecar.commits VALUES ('frozen', 4), ('dead', 4), ('older', 4);
     INSERT INTO sidecar.replicas (id, name, version, started_at, until, fenced) VALUES
-      ('frozen', '', '', 0, clock_timestamp(), true), ('older', '', '', 0, clock_timestamp() + interval '15 s', false)`)
+      ('frozen', '', '', 0, clock_timestamp(), true), ('dead', '', '', 0, clock_timestamp(), false),
+      ('older', '', '', 0, clock_timestamp() + interval '15 s', false)`)
+  // A takeover of the older version is under way during the upgrade.
+  await holder.query("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('session-sidecar dead', 7))")
+  const takeover = taking.query("SELECT sidecar.take_over('dead')")
+  await until('the takeover waits', () => isWaiting(admin))
   await openProcess(url)
+  await holder.query('COMMIT')
+  await takeover
   const enter = async (call: string): Promise<unknown> =>
     await admin.query(`SELECT ${call}`).catch(({ code }: { code: string }) => code)
   expect(await enter("sidecar.admit('frozen', 5, 'lanes')")).toBe('SC001')
   expect(await enter("sidecar.fence('frozen', 5, true)")).toBe('SC001')
+  expect(await enter("sidecar.admit('dead', 5, 'lanes')")).toBe('SC001')
   expect(await enter("sidecar.admit('older', 5, 'lanes')")).toMatchObject({ rowCount: 1 })
   expect(await enter("sidecar.fence('older', 5, true)")).toBe('SC002')
 })

@@ -192,7 +192,7 @@ export async function openDatabase(
   }
   const readers = new pg.Pool({
     ...pooling,
-    ...(lookups && !pooled ? { verify: verify(PLANNED_ONCE) } : {}),
+    ...(lookups && !pooled ? { verify: verify(ALONE) } : {}),
     max: Math.max(1, connections - 1),
     idleTimeoutMillis: TIMES.idle,
   })

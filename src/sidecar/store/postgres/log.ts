@@ -2,8 +2,8 @@ import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
 import type { Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
-import type { Trial } from './committer.ts'
 import type { Queries, Value } from './database.ts'
+import type { Admission } from './ownership.ts'
 import { sparse } from './text.ts'
 
 /** Named positions up to which work is done: the cursor of the stream, the sweep, the pruning. */
@@ -141,9 +141,9 @@ const ADD_NEW = `WITH ${DRAWN}, added AS (${INTO} ${GIVEN}) f WHERE $16::numeric
  * simpler than `ADD`, and its commit takes 0.2 ms less. It moves the cursor too. It returns a row for each lane, and
  * one row without a lane where there is none.
  */
-function addOne({ conflict = '', admitted = '', isAdmitted = 'true' } = {}): string {
+function addOne({ conflict = '', isAdmitted = 'true' } = {}): string {
   return `
-  WITH ${admitted} drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' AND ${isAdmitted} RETURNING last),
+  WITH drawn AS (UPDATE sidecar.positions SET last = last + 1 WHERE name = 'facts' AND ${isAdmitted} RETURNING last),
   added AS (${INTO}
   SELECT last, $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::int FROM drawn
   WHERE $15::text IS NULL OR $15::numeric > ${PRUNED}
@@ -159,15 +159,10 @@ const ADD_ONE = addOne({ conflict: 'ON CONFLICT (id) DO NOTHING' })
 /** Fails if the fact is there. */
 const ADD_ONE_NEW = addOne()
 /**
- * As `ADD_ONE_NEW`, as a transaction by itself, which does first what `sidecar.admit` does in another one. It sees what was committed
- * before it waits for its locks. That suffices: it finds rows by unique indexes, and reads only `PRUNED`, which the same
- * process changes.
+ * As `ADD_ONE_NEW`, and checks the fence, before it draws a position. It sees only what was committed before it waits for the
+ * locks. That suffices: it finds rows by unique indexes, and reads only `PRUNED`, which the same process changes.
  */
-const ADD_ALONE = addOne({
-  admitted: `admitted AS (UPDATE sidecar.commits SET last = $22::bigint WHERE replica = $21 AND last < $22::bigint AND NOT fenced
-    RETURNING pg_advisory_xact_lock(7305262420)),`,
-  isAdmitted: 'CASE WHEN EXISTS (SELECT FROM admitted) THEN true ELSE sidecar.refuse($21, $22) END',
-})
+const ADD_ALONE = addOne({ isAdmitted: "(SELECT sidecar.admit($21, $22::bigint, 'lanes')) IS NOT NULL" })
 
 /**
  * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
@@ -203,23 +198,23 @@ export class Facts {
   }
 
   /**
-   * Adds a frame that came alone, and moves the cursor, in one statement, which is sent before this returns. If the trial is
-   * optimistic, it fails if the frame is there.
+   * Adds a frame that came alone, and moves the cursor, in one statement, which is sent before this returns. `optimistic`: it
+   * fails if the frame is there.
    */
-  async appendFrame(
+  async appendFrame(queries: Queries, frame: Frame, into: Committed, optimistic: boolean): Promise<void> {
+    const text = optimistic ? ADD_ONE_NEW : ADD_ONE
+    await this.#addOne(queries, { ...frame, number: numberOf(frame.fact) }, into, { text })
+  }
+
+  /** As `appendFrame`, in a transaction by itself. It fails if the frame is there. */
+  async appendAlone(
     queries: Queries,
     frame: Frame,
     into: Committed,
-    { optimistic, admission }: Pick<Trial, 'optimistic' | 'admission'>,
+    { me, number }: Admission,
   ): Promise<void> {
-    const numbered = { ...frame, number: numberOf(frame.fact) }
-    if (admission === null)
-      await this.#addOne(queries, numbered, into, { text: optimistic ? ADD_ONE_NEW : ADD_ONE })
-    else
-      await this.#addOne(queries, numbered, into, {
-        text: ADD_ALONE,
-        more: [admission.me, admission.number],
-      })
+    const statement = { text: ADD_ALONE, more: [me, number] }
+    await this.#addOne(queries, { ...frame, number: numberOf(frame.fact) }, into, statement)
   }
 
   /** Leaves out frames that were delivered and removed long ago: a service that replays everything sends them again. */

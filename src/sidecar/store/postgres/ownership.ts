@@ -200,7 +200,7 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * The first statement of each transaction that writes: it is sent before this returns. `excludes`: what other processes
+   * The first statement of each transaction of several: it is sent before this returns. `excludes`: what other processes
    * must not do at the same time.
    * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
@@ -211,7 +211,7 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * Runs one statement that is a transaction by itself, checks the fence, and excludes `lanes`.
+   * Runs one statement that is a transaction by itself, and checks the fence.
    * @throws {StoreError} as `confirm`.
    */
   async admit<T>(run: (admission: Admission) => Promise<T>): Promise<T> {

@@ -20,7 +20,7 @@ import { type Database, type DatabaseAddress, type Queries } from './database.ts
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
-import { endLeases, enter, Ownership, type LeaseTime } from './ownership.ts'
+import { endLeases, enter, Ownership, type Admission, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -103,7 +103,7 @@ export async function openPostgresStore(
 /** One try to commit a batch; a transaction that fails may be run again. */
 interface Pass {
   kind: Kind
-  /** The frame of a batch of the kind `frame`; otherwise null. */
+  /** A batch that is one frame, and is stored by one statement; otherwise null. */
   frame: Frame | null
   acks: readonly Ack[]
   /** Calls that are claimed for the caller. */
@@ -168,7 +168,7 @@ function createStore(
   async function write<T>(
     run: (queries: Queries, trial: Trial) => Promise<T>,
     effect?: (result: T) => void,
-    manner?: Manner,
+    manner?: Manner<T>,
   ): Promise<T> {
     refuse()
     return await committer.write(run, effect, manner)
@@ -223,13 +223,12 @@ function createStore(
     queries: Queries,
     given: Batch,
     { kind, frame, acks, taken, stepped }: Pass,
-    trial: Trial,
+    { optimistic, sent }: Trial,
   ): Promise<Committed> => {
     const into = createCommitted()
-    const { optimistic } = trial
     if (frame !== null) {
-      const appended = facts.appendFrame(queries, frame, into, trial)
-      trial.sent()
+      const appended = facts.appendFrame(queries, frame, into, optimistic)
+      sent()
       await appended
       return into
     }
@@ -315,7 +314,13 @@ function createStore(
   return {
     log: {
       async commit(batch, patience = 0) {
-        const { kind, frame } = lookAt(batch, lanes)
+        const kind = kindOf(batch)
+        const frame = kind === 'frames' ? frameOf(batch, lanes) : null
+        const alone = async (queries: Queries, admission: Admission): Promise<Committed> => {
+          const into = createCommitted()
+          if (frame !== null) await facts.appendAlone(queries, frame, into, admission)
+          return into
+        }
         const pass: Pass = { kind, frame, acks: [], taken: new Set(), stepped: [] }
         try {
           return await write(
@@ -331,7 +336,7 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, kind, hints: batch.hints !== undefined },
+            { patience, kind, hints: batch.hints !== undefined, alone: frame === null ? undefined : alone },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
@@ -472,7 +477,6 @@ function createStore(
   }
 }
 
-/** The only frame of a batch of frames; null: there is none, or there are more. */
 function createSettings({
   clock,
   lanes,
@@ -553,17 +557,15 @@ function createSettings({
   }
 }
 
-function lookAt(batch: Batch, lanes: Lanes): Pick<Pass, 'kind' | 'frame'> {
-  const kind = kindOf(batch)
-  const [fact, second] = batch.facts ?? []
-  const isOne = kind === 'frames' && fact !== undefined && second === undefined
-  const places = isOne ? lanes.lanesOf(fact) : null
-  return isOne && places !== null
-    ? { kind: 'frame', frame: { fact, cursor: batch.cursor ?? null, lanes: places } }
-    : { kind, frame: null }
+/** null: there are several frames, or a handler has a lane for each fact. */
+function frameOf({ facts = [], cursor }: Batch, lanes: Lanes): Frame | null {
+  const [fact, second] = facts
+  if (fact === undefined || second !== undefined) return null
+  const places = lanes.lanesOf(fact)
+  return places === null ? null : { fact, cursor: cursor ?? null, lanes: places }
 }
 
-function kindOf(batch: Batch): Exclude<Kind, 'frame'> {
+function kindOf(batch: Batch): Kind {
   const { facts, cursor: _, ...more } = batch
   if (facts?.every(isFrameAlone) === true && Object.keys(more).length === 0) return 'frames'
   if (batch.acks !== undefined && Object.keys(batch).length === 1) return 'outcomes'
