@@ -19,7 +19,7 @@ import type { Admission, Exclusion, Ownership } from './ownership.ts'
 export type Kind = 'anything' | 'facts' | 'frames' | 'outcomes' | 'lane' | 'few'
 
 /** A write as one statement, which is a transaction by itself, and checks the fence. */
-type Alone<T> = (queries: Queries, admission: Admission) => Promise<T>
+type Single<T> = (queries: Queries, admission: Admission) => Promise<T>
 
 export interface Manner<T = unknown> {
   /** Milliseconds that the write may wait to share the transaction of another one; 0: it does not wait. */
@@ -29,7 +29,7 @@ export interface Manner<T = unknown> {
   /** The write changes rows of hints. */
   hints?: boolean
   /** Used when no other write shares its transaction. */
-  alone?: Alone<T> | undefined
+  single?: Single<T> | undefined
 }
 
 /** One try to run the statements of a write. */
@@ -121,14 +121,14 @@ export class Committer {
   write<T>(
     run: Run<T>,
     effect: (result: T) => void = () => undefined,
-    { patience = 0, kind = 'anything', hints = false, alone }: Manner<T> = {},
+    { patience = 0, kind = 'anything', hints = false, single }: Manner<T> = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
         kind,
         hints,
-        alone,
+        single,
         patience,
         obstructed: false,
         committed(result) {
@@ -239,11 +239,11 @@ export class Committer {
 
   async #store(writes: readonly Write[], optimistic: boolean): Promise<void> {
     const [write] = writes
-    const { single } = this.#database
-    const alone = optimistic && writes.length === 1 ? write?.alone : undefined
-    if (write === undefined || single === null || alone === undefined)
+    const queries = this.#database.single
+    const single = optimistic && writes.length === 1 ? write?.single : undefined
+    if (write === undefined || queries === null || single === undefined)
       await this.#transact(writes, optimistic)
-    else await this.#execute(write, (admission) => alone(single, admission))
+    else await this.#execute(write, (admission) => single(queries, admission))
   }
 
   /**

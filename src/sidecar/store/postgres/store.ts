@@ -282,6 +282,14 @@ function createStore(
     return into
   }
 
+  const storeAlone =
+    (frame: Frame) =>
+    async (queries: Queries, admission: Admission): Promise<Committed> => {
+      const into = createCommitted()
+      await facts.appendAlone(queries, frame, into, admission)
+      return into
+    }
+
   /** Reports a commit to the other processes that have work from it. */
   const wakeOthers = (batch: Batch, committed: Committed, { stepped }: Pass): void => {
     if (membership.live <= 1) return
@@ -316,11 +324,6 @@ function createStore(
       async commit(batch, patience = 0) {
         const kind = kindOf(batch)
         const frame = kind === 'frames' ? frameOf(batch, lanes) : null
-        const alone = async (queries: Queries, admission: Admission): Promise<Committed> => {
-          const into = createCommitted()
-          if (frame !== null) await facts.appendAlone(queries, frame, into, admission)
-          return into
-        }
         const pass: Pass = { kind, frame, acks: [], taken: new Set(), stepped: [] }
         try {
           return await write(
@@ -336,7 +339,12 @@ function createStore(
               lanes.acknowledged(pass.acks)
               wakeOthers(batch, committed, pass)
             },
-            { patience, kind, hints: batch.hints !== undefined, alone: frame === null ? undefined : alone },
+            {
+              patience,
+              kind,
+              hints: batch.hints !== undefined,
+              single: frame === null ? undefined : storeAlone(frame),
+            },
           )
         } catch (error) {
           calls.withdraw(pass.taken)
