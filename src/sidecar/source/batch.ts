@@ -9,7 +9,7 @@ import type { Clock } from '../../std/ports.ts'
 
 /**
  * When 40,000 frames come at once, nearly all would be in memory before handlers get the first. Above HIGH characters of
- * undelivered facts, reading pauses until LOW are left: enough for handlers while PostgreSQL commits the next frames.
+ * undelivered facts, reading pauses until LOW are left: enough for handlers while the next frames are committed.
  */
 const HIGH = 512 * 1024
 const LOW = 256 * 1024

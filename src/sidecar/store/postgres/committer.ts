@@ -28,7 +28,7 @@ export interface Manner<T = unknown> {
   kind?: Kind
   /** The write changes rows of hints. */
   hints?: boolean
-  /** Used when no other write shares its transaction. */
+  /** Runs in place of the write's own statements, when no other write shares its transaction. */
   single?: Single<T> | undefined
 }
 
@@ -55,7 +55,7 @@ interface Write extends Manner {
   failed(error: unknown): void
 }
 
-/** Checks and writes that are part of every transaction. */
+/** Checks and writes that are part of every transaction of several statements. */
 export interface Part {
   note(transaction: Transaction): Promise<void>
   committed(): void

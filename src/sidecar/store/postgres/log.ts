@@ -165,8 +165,8 @@ const ADD_ONE_NEW = addOne()
 const ADD_ALONE = addOne({ isAdmitted: "(SELECT sidecar.admit($21, $22::bigint, 'lanes')) IS NOT NULL" })
 
 /**
- * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything here runs inside a
- * transaction of the caller.
+ * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything but `appendAlone` runs
+ * inside a transaction of the caller.
  */
 export class Facts {
   readonly #fan: Fan
@@ -206,7 +206,7 @@ export class Facts {
     await this.#addOne(queries, { ...frame, number: numberOf(frame.fact) }, into, { text })
   }
 
-  /** As `appendFrame`, in a transaction by itself. It fails if the frame is there. */
+  /** As `appendFrame`, as a transaction by itself. It fails if the frame is there. */
   async appendAlone(
     queries: Queries,
     frame: Frame,
