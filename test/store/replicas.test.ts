@@ -925,13 +925,20 @@ it('a lane is read on behind a large fact that is damaged', async () => {
   expect(found.map(({ fact }) => fact.seq)).toEqual(['2'])
 })
 
+/** The schema of an older version of the sidecar, which had only the first `count` migrations. */
+async function createSchema(admin: Client, count: number): Promise<void> {
+  await admin.query('CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY)')
+  for (let version = 1; version <= count; version++) {
+    await admin.query(readFileSync(`src/sidecar/store/postgres/migrations/000${version}.sql`, 'utf8'))
+    await admin.query('INSERT INTO sidecar.schema_versions VALUES ($1)', [version])
+  }
+}
+
 // pg_dump reads the tables for an hour. An upgrade that waited for it stopped every older replica.
 it('a migration that waits for a backup does not hold up the older replicas', async () => {
   const url = await createDatabase()
   const [backup, older, admin] = [await adminOf(url), await adminOf(url), await adminOf(url)]
-  await admin.query('CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY)')
-  await admin.query(readFileSync('src/sidecar/store/postgres/migrations/0001.sql', 'utf8'))
-  await admin.query('INSERT INTO sidecar.schema_versions VALUES (1)')
+  await createSchema(admin, 1)
   await backup.query('BEGIN; SELECT FROM sidecar.replicas')
   const opening = openProcess(url)
   opening.catch(() => undefined)
@@ -953,11 +960,7 @@ it('a migration that waits for a backup does not hold up the older replicas', as
 it('a process that was fenced stays fenced through an upgrade, and older ones write on', async () => {
   const url = await createDatabase()
   const [admin, holder, taking] = [await adminOf(url), await adminOf(url), await adminOf(url)]
-  await admin.query('CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY)')
-  for (let version = 1; version <= 7; version++) {
-    await admin.query(readFileSync(`src/sidecar/store/postgres/migrations/000${version}.sql`, 'utf8'))
-    await admin.query('INSERT INTO sidecar.schema_versions VALUES ($1)', [version])
-  }
+  await createSchema(admin, 7)
   await admin.query(`INSERT INTO sidecar.commits VALUES ('frozen', 4), ('dead', 4), ('older', 4);
     INSERT INTO sidecar.replicas (id, name, version, started_at, until, fenced) VALUES
       ('frozen', '', '', 0, clock_timestamp(), true), ('dead', '', '', 0, clock_timestamp(), false),
@@ -1004,12 +1007,7 @@ describe('a claim that fails', () => {
     await other.query('LOCK TABLE sidecar.lanes, sidecar.replicas IN ACCESS EXCLUSIVE MODE')
     const claimed = store.lanes.claim({ handler: 'app', lanes: 9 })
     claimed.catch(() => undefined)
-    await until('a claim that waits', async () => {
-      const { rows } = await admin.query(
-        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
-      )
-      return rows.length > 0
-    })
+    await until('a claim that waits', () => isWaiting(admin))
     await lease.advance(13_000)
     await until('a renewal that failed', () => renewals.at(-1) === 'failed', 5000)
     await other.query('ROLLBACK')

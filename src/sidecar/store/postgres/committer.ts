@@ -93,7 +93,7 @@ export class Committer {
   /** Steady milliseconds: since when the process stops. */
   #finishing: number | null = null
   /**
-   * The answers to a statement and to COMMIT were lost, or the only one. The write has failed for its caller, and yet its facts and
+   * The answers to a statement and to COMMIT were lost, or that to a single statement. The write has failed for its caller, and yet its facts and
    * their deliveries may be stored. Once a later transaction is committed, the fence refuses this one: only then it is
    * time to look for what it has stored.
    */

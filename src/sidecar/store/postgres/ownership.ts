@@ -200,8 +200,8 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * The first statement of each transaction of several: it is sent before this returns. `excludes`: what other processes
-   * must not do at the same time.
+   * The first statement of each transaction that has several: it is sent before this returns. `excludes`: what other
+   * processes must not do at the same time.
    * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
   confirm(transaction: Transaction, excludes: Exclusion): Passage {
