@@ -267,7 +267,8 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
       tools: { lookup_order: { timeout: '20s', retry: { attempts: 5, base: '1ms', max: '2ms' } } },
     })
     rig.app.run = () => ({ hang: true })
-    const session = await rig.client.withTools({ lookup_order: 2 })
+    // Sent 0.5 s early, as above. With a deadline of 2 s it was 0.2 s, and a busy machine was later than that once.
+    const session = await rig.client.withTools({ lookup_order: 5 })
     await rig.client.send(session, CALL)
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('error')
