@@ -14,6 +14,7 @@ import {
   type LeaseTable,
   type Presence,
   type Survey,
+  type WakeSpan,
   type Wanted,
 } from '../../src/sidecar/store/membership.ts'
 import { Ownership } from '../../src/sidecar/store/sqlite/committer.ts'
@@ -35,8 +36,8 @@ interface ReplicaRow {
   fenced: boolean
   joined: boolean
   streamConnected: boolean
-  /** Its transactions. */
-  commits: number
+  /** The number of its transactions that may concern others: all but those that change only lanes of its own shards. */
+  noted: number
 }
 
 interface LeaseRow {
@@ -162,7 +163,7 @@ export class SharedStore {
         .map(([dead]) => dead),
       free: { leader: owner === null, shards },
       streamConnected: this.#replicas.get(owner ?? '')?.streamConnected ?? false,
-      written: rows.reduce((sum, [other, { commits }]) => (other === id ? sum : sum + commits), 0),
+      noted: new Map(rows.flatMap(([other, { noted }]) => (other === id ? [] : [[other, noted]]))),
     }
   }
 
@@ -228,7 +229,7 @@ export class SharedStore {
   }
 
   /** Reports to all others what one has committed; what is lost or late is found with the next look. */
-  wake(from: Face, wake: Wake): void {
+  wake(from: Face, wake: Wake, span: WakeSpan): void {
     const { agenda, chance } = this.#parts
     if (this.#deaf) return
     for (const face of this.#faces) {
@@ -236,7 +237,7 @@ export class SharedStore {
       const fault = face.sites.pass('store.wake', 'before', ['lost', 'slow'])
       if (fault === 'lost') continue
       const ms = chance.pick(WAKES) + (fault === 'slow' ? LATE : 0)
-      agenda.in(ms, () => face.hear(wake), face.life)
+      agenda.in(ms, () => face.hear(from.id, wake, span), face.life)
     }
   }
 
@@ -330,6 +331,14 @@ export class Face {
   #cutUntil = 0
   #closed = false
   #isUnknown = false
+  /** Writes under way that may concern other processes. */
+  #concerning = 0
+  /** The number of noted transactions of which all is reported, or is with the next wake. */
+  #reported = 0
+  /** The same, when the last wake was sent. */
+  #sent = 0
+  /** A wake is about to be sent. */
+  #isWaking = false
   #wakes = new Set<WakeTopic>()
   #subjects: Wake['hints'][number][] = []
 
@@ -349,7 +358,7 @@ export class Face {
       fenced: false,
       joined: false,
       streamConnected: false,
-      commits: 0,
+      noted: 0,
     })
     const claimed = (shard: number): number => this.#claimedOf(shard)
     this.membership = new Membership({ id: this.id, table: this.#table(), clock, claimed, onLost })
@@ -364,7 +373,14 @@ export class Face {
     }
     this.#inner = createSqliteStore(
       db,
-      { clock: times, log, onCommit: () => (shared.row(this.id).commits++, onCommit()) },
+      {
+        clock: times,
+        log,
+        onCommit: () => {
+          if (this.#concerning > 0) shared.row(this.id).noted++
+          onCommit()
+        },
+      },
       ownership,
       new DeliveryRows(db, FRESH),
     )
@@ -451,8 +467,10 @@ export class Face {
     if (refusal !== null) throw refusal
   }
 
-  hear(wake: Wake): void {
-    if (!this.isCut && this.membership.lost === null) this.membership.report((to) => to.woken?.(wake))
+  hear(from: string, wake: Wake, span: WakeSpan): void {
+    if (this.isCut || this.membership.lost !== null) return
+    this.membership.heard(from, span)
+    if (wake.topics.size > 0) this.membership.report((to) => to.woken?.(wake))
   }
 
   /** A clean stop is through: a webhook that still comes is refused. */
@@ -601,18 +619,20 @@ export class Face {
   }
 
   #wake(topics: readonly WakeTopic[], subjects: Wake['hints'] = []): void {
-    if (topics.length === 0) return
-    const first = this.#wakes.size === 0
     for (const topic of topics) this.#wakes.add(topic)
     this.#subjects.push(...subjects)
-    if (!first) return
+    if (this.#isWaking) return
+    this.#isWaking = true
     this.#shared.parts.agenda.in(
       0,
       () => {
+        this.#isWaking = false
         const wake = { topics: this.#wakes, hints: this.#subjects }
         this.#wakes = new Set()
         this.#subjects = []
-        if (!this.isCut) this.#shared.wake(this, wake)
+        const span = { after: this.#sent, last: this.#reported }
+        this.#sent = this.#reported
+        if (!this.isCut) this.#shared.wake(this, wake, span)
       },
       this.life,
     )
@@ -626,16 +646,12 @@ export class Face {
       if (refusal !== null) throw refusal
       return result
     }
-    const guarded = <P extends object>(part: P): P =>
-      Object.fromEntries(
-        Object.entries(part).map(([name, call]) => [
-          name,
-          (...args: unknown[]) => reach(() => (call as (...args: unknown[]) => Promise<unknown>)(...args)),
-        ]),
-      ) as P
+    const guarded = <P extends object>(part: P): P => wrapEach(part, reach)
+    const concerning = <P extends object>(part: P): P =>
+      wrapEach(part, (run) => this.#concern(() => reach(run)))
     const { membership } = this
-    const operator = guarded(inner.operator)
-    const settings = guarded(inner.settings)
+    const operator = concerning(inner.operator)
+    const settings = concerning(inner.settings)
     return {
       log: { ...guarded(inner.log), commit: (batch, patience) => this.#commit(batch, patience) },
       resources: guarded(inner.resources),
@@ -723,6 +739,20 @@ export class Face {
     }
   }
 
+  /** Runs a write that may concern other processes: one that changes more than lanes of its own shards. */
+  async #concern<T>(run: () => Promise<T>): Promise<T> {
+    this.#concerning++
+    try {
+      return await run()
+    } finally {
+      this.#concerning--
+      if (this.#concerning === 0) {
+        this.#reported = this.#shared.row(this.id).noted
+        this.#wake([])
+      }
+    }
+  }
+
   async #commit(given: Batch, patience?: number): Promise<Committed> {
     await this.#reach()
     // A call whose shard is another's has not begun.
@@ -735,10 +765,11 @@ export class Face {
     for (const { sessionId } of begun) this.#begin(placeOf(sessionId), 1)
     let committed: Committed
     try {
-      committed = await this.#inner.log.commit(
-        newCalls === undefined ? given : { ...given, newCalls },
-        patience,
-      )
+      const batch = newCalls === undefined ? given : { ...given, newCalls }
+      const commit = (): Promise<Committed> => this.#inner.log.commit(batch, patience)
+      committed = await (Object.keys(batch).every((part) => part === 'acks')
+        ? commit()
+        : this.#concern(commit))
       this.#applyClaims(committed)
     } finally {
       for (const { sessionId } of begun) this.#begin(placeOf(sessionId), -1)
@@ -825,7 +856,7 @@ export class Face {
   }
 
   async #returnHint(hint: ClaimedHint, run: () => Promise<void>): Promise<void> {
-    await run()
+    await this.#concern(run)
     const key = hint.sessionId ?? ''
     if (this.#hintNow.get(key) === undefined) this.#shared.hinted.delete(key)
     this.#unclaim(`hint ${key}`, hint.claim.lease)
@@ -902,4 +933,14 @@ export class Face {
     }
     return null
   }
+}
+
+/** The functions of `part`, each run by `wrap`. */
+function wrapEach<P extends object>(part: P, wrap: (run: () => Promise<unknown>) => Promise<unknown>): P {
+  return Object.fromEntries(
+    Object.entries(part).map(([name, call]) => [
+      name,
+      (...args: unknown[]) => wrap(() => (call as (...args: unknown[]) => Promise<unknown>)(...args)),
+    ]),
+  ) as P
 }

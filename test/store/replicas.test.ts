@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallRoom } from '../../src/core/call.ts'
 import type { Ack, Lane } from '../../src/core/delivery.ts'
 import type { Hint } from '../../src/core/hint.ts'
-import { SHARDS, shardOf, type Wake, type WakeTopic } from '../../src/core/shards.ts'
+import { SHARDS, shardOf, WAKE_TOPICS, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { Membership } from '../../src/sidecar/store/membership.ts'
@@ -470,7 +470,7 @@ describe('a takeover', () => {
           dead: ['other'].slice(fenced.length),
           free: { leader: false, shards: 0 },
           streamConnected: false,
-          written: 0,
+          noted: new Map(),
         }),
         fence: async (dead) => void fenced.push(dead),
         take: async () => [],
@@ -490,6 +490,66 @@ describe('a takeover', () => {
     expect(fenced).toEqual([])
     await clock.advance(3000)
     expect(fenced).toEqual(['other'])
+  })
+
+  describe('looks at its work', () => {
+    /** `noted`: what the other process has noted in the database. */
+    async function watched(): Promise<{
+      membership: Membership
+      clock: VirtualClock
+      looks: Wake[]
+      note(last: number): void
+    }> {
+      const [clock, looks, noted] = [new VirtualClock(), [] as Wake[], new Map<string, number>()]
+      const survey = { live: 2, dead: [], free: { leader: false, shards: 0 }, streamConnected: true, noted }
+      const membership = new Membership({
+        id: 'me',
+        clock,
+        claimed: () => 0,
+        table: {
+          renew: async () => true,
+          survey: async () => survey,
+          fence: async () => undefined,
+          take: async () => [],
+          release: async () => undefined,
+        },
+      })
+      onTestFinished(() => membership.stop())
+      membership.subscribe({ woken: (wake) => looks.push(wake) })
+      await membership.begin()
+      await membership.join()
+      return { membership, clock, looks, note: (last) => void noted.set('other', last) }
+    }
+
+    it('not for what wakes have reported, also those that come after the row', async () => {
+      const { membership, clock, looks, note } = await watched()
+      for (let last = 1; last <= 5; last++) {
+        note(last)
+        await clock.advance(1010)
+        membership.heard('other', { after: last - 1, last })
+        await clock.advance(1000)
+      }
+      expect(looks).toEqual([])
+    })
+
+    it('about a second after a wake was lost, once', async () => {
+      const { clock, looks, note } = await watched()
+      note(1)
+      await clock.advance(1200)
+      expect(looks).toMatchObject([{ topics: new Set(WAKE_TOPICS) }])
+      await clock.advance(10_000)
+      expect(looks).toHaveLength(1)
+    })
+
+    it('at once when a wake shows that one before it was lost', async () => {
+      const { membership, looks } = await watched()
+      membership.heard('other', { after: 0, last: 3 })
+      expect(looks).toHaveLength(0)
+      membership.heard('other', { after: 4, last: 6 })
+      expect(looks).toHaveLength(1)
+      membership.heard('other', { after: 6, last: 7 })
+      expect(looks).toHaveLength(1)
+    })
   })
 
   it('never gives an epoch again, also when processes come and leave', async () => {
@@ -563,6 +623,26 @@ describe('two processes', () => {
     const next = await laneOf(second.store)
     expect(next.id).not.toBe(old.id)
     expect(seqs(await read(second.store, next))).toEqual(['2'])
+  })
+
+  // Once a second, each process looks at all its work if another one has noted something.
+  it('an outcome concerns no other process, but a hint does', async () => {
+    const url = await createDatabase()
+    const [first, second] = await several(url, 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const admin = await adminOf(url)
+    const counts = async (): Promise<{ last: number; noted: number }> =>
+      (await admin.query('SELECT last::int, noted::int FROM sidecar.commits WHERE replica = $1', [second.id]))
+        .rows[0]
+    await first.store.log.commit({ facts: [frameFact(1, sessionOf(second))] })
+    const lane = await laneOf(second.store)
+    const [delivery] = await read(second.store, lane)
+    if (delivery === undefined) throw new Error('no delivery')
+    const before = await counts()
+    await second.store.log.commit({ acks: () => [ack(lane, delivery, 'delivered')] })
+    expect(await counts()).toEqual({ last: before.last + 1, noted: before.noted })
+    await second.store.log.commit({ hints: [hint(sessionOf(first))] })
+    expect(await counts()).toEqual({ last: before.last + 2, noted: before.last + 2 })
   })
 
   it('the sweep and the lane of facts without a session are the leader’s', async () => {
@@ -979,6 +1059,9 @@ it('a process that was fenced stays fenced through an upgrade, and older ones wr
   expect(await enter("sidecar.admit('dead', 5, 'lanes')")).toBe('SC001')
   expect(await enter("sidecar.admit('older', 5, 'lanes')")).toMatchObject({ rowCount: 1 })
   expect(await enter("sidecar.fence('older', 5, true)")).toBe('SC002')
+  expect(await enter("(SELECT sidecar.admit('older', 6, 'lanes')) IS NOT NULL AS stored")).toMatchObject({
+    rows: [{ stored: true }],
+  })
 })
 
 describe('a claim that fails', () => {

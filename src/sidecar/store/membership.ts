@@ -29,6 +29,8 @@ const GRACE = 7000
 const LOOKED = 1000
 /** The same while a shard waits to be handed over. */
 const DRAINED = 100
+/** A wake that was sent arrives within this time, milliseconds; otherwise it was lost. */
+const ARRIVED = 100
 /** A busy shard must become idle within this time to be handed over, milliseconds. */
 const PATIENCE = 3000
 /** If it does not, it is kept for this long, milliseconds. */
@@ -55,8 +57,14 @@ export interface Survey {
   free: Wanted
   /** Whether the stream is connected, as the leader last reported it. */
   streamConnected: boolean
-  /** A number that changes when another process wrote something. */
-  written: number
+  /** Of each other process the number of its last write that may concern this one. */
+  noted: ReadonlyMap<string, number>
+}
+
+/** Which writes of another process a wake reports: those after the number `after`, up to the number `last`. */
+export interface WakeSpan {
+  after: number
+  last: number
 }
 
 export interface Wanted {
@@ -134,7 +142,10 @@ export class Membership {
   /** The shards of `#epochs` that are not being drained. null: every shard, and the lead. */
   #claimable: readonly number[] | null = []
   #live = 1
-  #written = 0
+  /** Of each other process the number of its last write that a wake reported, or for which this process has looked. */
+  readonly #reported = new Map<string, number>()
+  /** Runs when wakes on their way have arrived, or were lost. */
+  #arrival: Timer | null = null
   #state: 'new' | 'joined' | 'left' | 'stopped' = 'new'
   #streamConnected = false
   #describe: () => string | null = () => null
@@ -230,6 +241,31 @@ export class Membership {
     this.report((to) => to.woken?.(ALL))
   }
 
+  /** A wake of the process `from` has arrived. If one before it was lost, this process looks for everything. */
+  heard(from: string, { after, last }: WakeSpan): void {
+    const reported = this.#reportedOf(from)
+    this.#reported.set(from, Math.max(reported, last))
+    if (after > reported) this.#wake()
+  }
+
+  #reportedOf(id: string): number {
+    return this.#reported.get(id) ?? 0
+  }
+
+  /** Wakes on their way are awaited. Then this process looks for the writes that none has reported. */
+  #await(noted: ReadonlyMap<string, number>): void {
+    for (const id of this.#reported.keys()) if (!noted.has(id)) this.#reported.delete(id)
+    if (this.#arrival !== null) return
+    const isLate = ([id, last]: [string, number]): boolean => last > this.#reportedOf(id)
+    if (![...noted].some(isLate)) return
+    this.#arrival = this.#parts.clock.after(ARRIVED, () => {
+      this.#arrival = null
+      const late = [...noted].filter(isLate)
+      for (const [id, last] of late) this.#reported.set(id, last)
+      if (late.length > 0) this.#wake()
+    })
+  }
+
   /** Notes whether the stream is connected. The next renewal reports it to the other processes. */
   connected(streamConnected: boolean): void {
     this.#streamConnected = streamConnected
@@ -272,6 +308,7 @@ export class Membership {
     this.#state = 'stopped'
     this.#renewal?.cancel()
     this.#timer?.cancel()
+    this.#arrival?.cancel()
   }
 
   /** A report that cannot be made must not end the leases. */
@@ -350,7 +387,7 @@ export class Membership {
     for (const id of dead) await table.fence(id).catch(() => undefined)
     if (dead.length > 0) survey = await table.survey()
     if (this.#isStopped()) return
-    const { free, streamConnected, written } = survey
+    const { free, streamConnected, noted } = survey
     // After an outage, the survey may come before our renewal: no row is live yet.
     const live = Math.max(1, survey.live)
     if (!this.leads) this.#streamConnected = streamConnected
@@ -365,11 +402,7 @@ export class Membership {
       if (this.#isStopped()) return
       if (granted.length > 0) this.#gain(granted)
     }
-    if (written !== this.#written) {
-      this.#written = written
-      this.#wake()
-    }
-    if (this.#isStopped()) return
+    this.#await(noted)
     this.#choose()
     await this.#handOver()
   }

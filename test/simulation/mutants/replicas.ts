@@ -26,8 +26,14 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'what others wrote is only looked at after a wake',
     MEMBERSHIP,
-    'if (written !== this.#written) {',
-    'if (false) {',
+    'if (late.length > 0) this.#wake()',
+    'void late',
+  ),
+  several(
+    'a wake that was lost is covered by the next one',
+    MEMBERSHIP,
+    'if (after > reported) this.#wake()',
+    'void after',
   ),
   several(
     'a pause reaches one process',

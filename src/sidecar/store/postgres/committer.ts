@@ -83,6 +83,7 @@ export class Committer {
   readonly #ownership: Ownership
   readonly #witness: Witness
   readonly #part: Part
+  readonly #onNoted: (number: number) => void
   #queue: Write[] = []
   /**
    * What the next transaction takes. `none`: there is no next one yet. `urgent`: all writes except outcomes that may
@@ -109,12 +110,15 @@ export class Committer {
     ownership: Ownership
     witness: Witness
     part: Part
+    /** Called after a commit that may concern other processes, with its number. */
+    onNoted: (number: number) => void
   }) {
     this.#database = parts.database
     this.#clock = parts.clock
     this.#ownership = parts.ownership
     this.#witness = parts.witness
     this.#part = parts.part
+    this.#onNoted = parts.onNoted
   }
 
   /** `effect` updates memory: it runs after the commit, before any other write of this process begins. */
@@ -253,18 +257,24 @@ export class Committer {
   async #execute(write: Write, run: (admission: Admission) => Promise<unknown>): Promise<void> {
     const started = this.#clock.steady()
     let result: unknown
+    let number = 0
     try {
-      result = await this.#ownership.admit(run)
+      result = await this.#ownership.admit((admission) => {
+        number = admission.number
+        return run(admission)
+      })
     } catch (error) {
       if (!isAnswer(error)) this.#mayBeStored = true
       throw error
     }
     this.#report([write], new Map([[write, result]]), started)
+    this.#onNoted(number)
   }
 
   async #transact(writes: readonly Write[], optimistic: boolean): Promise<void> {
     const started = this.#clock.steady()
     const results = new Map<Write, unknown>()
+    const concernsOthers = !writes.every(isOwn)
     const transaction = await this.#database.begin(writes.every(({ kind }) => kind !== 'anything'))
     let committing: Promise<void> | null = null
     let number: number
@@ -278,7 +288,7 @@ export class Committer {
         for (const write of others) await run(write)
       }
       const excludes = exclusionOf(writes)
-      const fence = this.#ownership.confirm(transaction, excludes)
+      const fence = this.#ownership.confirm(transaction, { excludes, concernsOthers })
       number = fence.number
       const ordered =
         excludes !== 'writes' && writes.some(({ hints }) => hints) ? lockHints(transaction) : null
@@ -310,6 +320,7 @@ export class Committer {
     }
     this.#part.committed()
     this.#report(writes, results, started)
+    if (concernsOthers) this.#onNoted(number)
   }
 
   /** The writes are durable. */
@@ -365,6 +376,11 @@ function exclusionOf(writes: readonly Write[]): Exclusion {
 
 function isOfOutcomes({ kind }: Write): boolean {
   return kind === 'outcomes'
+}
+
+/** A write in lanes of this process's shards, which are no other's concern. */
+function isOwn({ kind }: Write): boolean {
+  return kind === 'outcomes' || kind === 'lane'
 }
 
 /** A write of outcomes that may wait, because no other write needs its result. */

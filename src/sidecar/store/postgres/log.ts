@@ -162,7 +162,9 @@ const ADD_ONE_NEW = addOne()
  * As `ADD_ONE_NEW`, and checks the fence, before it draws a position. It sees only what was committed before it waits for the
  * locks. That suffices: it finds rows by unique indexes, and reads only `PRUNED`, which the same process changes.
  */
-const ADD_ALONE = addOne({ isAdmitted: "(SELECT sidecar.admit($21, $22::bigint, 'lanes')) IS NOT NULL" })
+const ADD_ALONE = addOne({
+  isAdmitted: "(SELECT sidecar.admit($21, $22::bigint, 'lanes', true)) IS NOT NULL",
+})
 
 /**
  * The log of facts: removes duplicates by id, and records which channel reported a fact first. Everything but `appendAlone` runs

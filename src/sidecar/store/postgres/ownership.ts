@@ -50,7 +50,7 @@ export async function enter(
      ), forgotten AS (
        DELETE FROM sidecar.commits c USING old WHERE c.replica = old.id
      ), counted AS (
-       INSERT INTO sidecar.commits VALUES ($1, 0)
+       INSERT INTO sidecar.commits (replica, last, noted) VALUES ($1, 0, 0)
      )
      INSERT INTO sidecar.replicas (id, name, version, started_at, configuration, process, until)
      VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + interval '15 s')
@@ -96,6 +96,14 @@ interface Passage {
  * - `lanes`: add facts, or lock lanes in any order
  */
 export type Exclusion = 'writes' | 'lanes' | 'nothing'
+
+/** What a transaction means for the other processes. */
+export interface Effect {
+  /** What they must not do meanwhile. */
+  excludes: Exclusion
+  /** Afterwards there may be work for them: if they get no wake, they find it by this. */
+  concernsOthers: boolean
+}
 
 interface OwnershipParts {
   database: Database
@@ -151,7 +159,7 @@ export class Ownership implements LeaseTable {
       leader: boolean
       shards: number
       streamConnected: boolean | null
-      written: number
+      noted: Record<string, number>
     }>(
       `SELECT count(*) FILTER (WHERE joined AND NOT fenced AND until >= clock_timestamp()) AS live,
          coalesce(array_agg(id) FILTER (WHERE NOT fenced AND until < clock_timestamp() AND id <> $1), '{}') AS dead,
@@ -159,13 +167,19 @@ export class Ownership implements LeaseTable {
          (SELECT count(*) FROM sidecar.leases WHERE shard <> ${LEADER} AND owner IS NULL) AS shards,
          (SELECT r.stream_connected FROM sidecar.leases l JOIN sidecar.replicas r ON r.id = l.owner WHERE l.shard = ${LEADER})
            AS "streamConnected",
-         (SELECT coalesce(sum(last), 0)::bigint FROM sidecar.commits WHERE replica <> $1) AS written
+         (SELECT coalesce(jsonb_object_agg(replica, coalesce(noted, last)), '{}') FROM sidecar.commits WHERE replica <> $1) AS noted
        FROM sidecar.replicas`,
       [this.#parts.id],
     )
     if (row === undefined) throw new Error('a count has no row')
-    const { live, dead, leader, shards, streamConnected, written } = row
-    return { live, dead, free: { leader, shards }, streamConnected: streamConnected ?? false, written }
+    const { live, dead, leader, shards, streamConnected, noted } = row
+    return {
+      live,
+      dead,
+      free: { leader, shards },
+      streamConnected: streamConnected ?? false,
+      noted: new Map(Object.entries(noted)),
+    }
   }
 
   async fence(dead: string): Promise<void> {
@@ -200,13 +214,17 @@ export class Ownership implements LeaseTable {
   }
 
   /**
-   * The first statement of each transaction that has several: it is sent before this returns. `excludes`: what other
-   * processes must not do at the same time.
+   * The first statement of each transaction that has several: it is sent before this returns.
    * @throws {StoreError} at once, or in `confirmed`, when another process has taken the leases over.
    */
-  confirm(transaction: Transaction, excludes: Exclusion): Passage {
+  confirm(transaction: Transaction, { excludes, concernsOthers }: Effect): Passage {
     const { me, number } = this.#next()
-    const asking = transaction.rows('SELECT sidecar.admit($1, $2::bigint, $3)', [me, number, excludes])
+    const asking = transaction.rows('SELECT sidecar.admit($1, $2::bigint, $3, $4)', [
+      me,
+      number,
+      excludes,
+      concernsOthers,
+    ])
     return { number, confirmed: this.#atFence(asking) }
   }
 

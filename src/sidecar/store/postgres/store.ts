@@ -144,7 +144,14 @@ function createStore(
   const wakes = new Wakes({ database, clock: time.lease, log: lines, membership })
   membership.subscribe({ lost: () => wakes.noteLeases() })
   const begun = new BegunAttempts(clock, (run, effect) => write(run, effect, OF_FEW))
-  const committer = new Committer({ database, clock, ownership, witness, part: begun })
+  const committer = new Committer({
+    database,
+    clock,
+    ownership,
+    witness,
+    part: begun,
+    onNoted: (number) => wakes.noteCommit(number),
+  })
   const lanes = new Lanes(membership, begun, (pos) => markDamaged(pos))
   const facts = new Facts(lanes)
   const hints = new Hints(membership, number)

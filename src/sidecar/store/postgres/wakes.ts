@@ -42,8 +42,8 @@ interface WakesParts {
 
 /**
  * When the leader commits frames for a session of another process, a wake (NOTIFY) makes that process look at its
- * queues within milliseconds. A lost wake costs up to a second: then each process checks whether another one wrote
- * something.
+ * queues within milliseconds. A lost wake costs about a second: then each process finds the number of a commit that no
+ * wake has reported.
  */
 export class Wakes {
   readonly #parts: WakesParts
@@ -51,6 +51,10 @@ export class Wakes {
   /** The shards that the noted topics concern; null: all. */
   #shards: Set<number> | null = new Set()
   #hints: string[] = []
+  /** The number of the last commit that may concern others. */
+  #noted = 0
+  /** The same, when the last notification was sent. */
+  #sent = 0
   #leases = false
   #sending: Timer | null = null
   #connection: Listening | null = null
@@ -79,6 +83,13 @@ export class Wakes {
     this.#arm()
   }
 
+  /** Called after a commit that may concern others: also if it has no topic, the others need not look for it. */
+  noteCommit(number: number): void {
+    this.#noted = number
+    if (this.#parts.membership.live > 1) this.#arm()
+    else this.#sent = number
+  }
+
   /** Leases were freed, or a process joined: the others must look. */
   noteLeases(): void {
     this.#leases = true
@@ -94,6 +105,8 @@ export class Wakes {
     const { id } = this.#parts.membership
     const head = ascii({
       from: id,
+      after: this.#sent,
+      last: this.#noted,
       topics: [...this.#topics],
       shards: this.#shards === null ? null : [...this.#shards],
       leases: this.#leases,
@@ -103,6 +116,7 @@ export class Wakes {
       if (text.length + hint.length + 3 > MOST) break
       text += index === 0 ? hint : `,${hint}`
     }
+    this.#sent = this.#noted
     this.#topics.clear()
     this.#shards = new Set()
     this.#hints = []
@@ -174,8 +188,10 @@ export class Wakes {
       if (given.check === true) this.#answer?.()
       return
     }
+    const { from, after, last, shards } = given
+    if (typeof from === 'string' && typeof after === 'number' && typeof last === 'number')
+      membership.heard(from, { after, last })
     if (given.leases === true) void membership.look()
-    const { shards } = given
     const ours =
       !Array.isArray(shards) || shards.some((one) => typeof one === 'number' && membership.mayClaim(one))
     const named: readonly unknown[] = Array.isArray(given.topics) ? given.topics : []
