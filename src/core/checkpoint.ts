@@ -1,3 +1,8 @@
+/** The checkpoint with the id of the last item of a session that is in the log. */
+export function lastItemOf(sessionId: string): string {
+  return `items/${sessionId}`
+}
+
 /** The highest seq whose fact was pruned: frames up to this seq that the service replays are ignored. */
 export const PRUNED_SEQ = 'pruned_seq'
 

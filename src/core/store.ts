@@ -184,7 +184,7 @@ export interface Batch {
    * became known while it waited are included.
    */
   acks?: () => readonly Ack[]
-  checkpoints?: Readonly<Record<string, string>>
+  checkpoint?: CheckpointMove
   /**
    * With a scope: facts of foreign sessions are omitted, and frames of unknown sessions are held
    * until their owner is known.
@@ -194,11 +194,24 @@ export interface Batch {
   owners?: readonly OwnerNote[]
 }
 
+/**
+ * `from`: the value that the caller knows, null when there is none. If it is another one, nothing of the batch is stored.
+ * Absent: it may be any.
+ */
+export interface CheckpointMove {
+  name: string
+  to: string
+  from?: string | null
+}
+
 export interface Committed {
   /** The facts that were new, in order. */
   facts: StoredFact[]
   lanes: LaneExtension[]
-  /** Sessions whose read was not written: it was older than the stored state, or its lease had ended. */
+  /**
+   * Sessions whose read was not written: it was older than the stored state, or its lease had ended. Or the checkpoint
+   * that was moved from another value than the stored one.
+   */
   stale: string[]
   /** Calls whose step was refused: the table has no such arrow, or the lease has ended. */
   refused: string[]
@@ -244,7 +257,7 @@ export interface SessionGlance {
   atRest: boolean
 }
 
-export interface KnownSession extends SessionGlance {
+export interface KnownSession extends Pick<SessionGlance, 'deleted' | 'atRest'> {
   revision: number
   session: Session
   /**
@@ -255,6 +268,8 @@ export interface KnownSession extends SessionGlance {
   turns: KnownTurn[]
   /** Actions that are not resolved. */
   actions: Action[]
+  /** The id of its last item in the log; null: none of its items was read. */
+  lastItem: string | null
 }
 
 export interface KnownTurn {

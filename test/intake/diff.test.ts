@@ -55,8 +55,6 @@ function turn(id: string, status: string, artifacts: string | null = null, field
 
 function known(from: Session, turns: Turn[] = []): KnownSession {
   return {
-    status: from.status,
-    updatedAt: from.updatedAt,
     deleted: false,
     atRest: false,
     revision: 1,
@@ -64,6 +62,7 @@ function known(from: Session, turns: Turn[] = []): KnownSession {
     baseline: 0,
     turns: turns.map(knownTurn),
     actions: from.actions,
+    lastItem: null,
   }
 }
 

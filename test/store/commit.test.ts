@@ -19,6 +19,22 @@ const runningCall = (callId: string) => {
 }
 
 describe('a commit', () => {
+  it('that moves a checkpoint from another value than the stored one is not stored, nothing of it', async () => {
+    const { store } = await openStore()
+    const move = async (seq: number, from: string | null) => {
+      const checkpoint = { name: 'items/ses_1', from, to: String(seq) }
+      const { facts, stale } = await store.log.commit({ facts: [frameFact(seq)], checkpoint })
+      return [facts.length, stale, await store.settings.checkpoint('items/ses_1')]
+    }
+    expect(await move(1, '0')).toEqual([0, ['items/ses_1'], null])
+    expect(await move(2, null)).toEqual([1, [], '2'])
+    expect(await move(3, null)).toEqual([0, ['items/ses_1'], '2'])
+    expect(await move(4, '1')).toEqual([0, ['items/ses_1'], '2'])
+    expect(await move(5, '2')).toEqual([1, [], '5'])
+    await store.settings.setCheckpoint('items/ses_1', null)
+    expect(await move(6, null)).toEqual([1, [], '6'])
+  })
+
   it('shares one transaction with those that arrive together, and each promise is its own', async () => {
     let commits = 0
     const { store } = await openStore({ onCommit: () => commits++ })

@@ -255,7 +255,14 @@ class Steps {
       event: this.#event(),
       ...this.#one([{}, { after: 400 }]),
     }))
-    const checkpoints = this.#one([undefined, { 'items/x': this.#one(['1', 'zwei\0']) }])
+    const checkpoint = this.#one([
+      undefined,
+      {
+        name: this.#one(['items/x', 'items/ses_a']),
+        to: this.#one(['1', 'zwei\0']),
+        ...this.#one([{}, { from: null }, { from: '1' }, { from: 'zwei\0' }]),
+      },
+    ])
     return [
       'commit',
       async (side) => {
@@ -272,7 +279,7 @@ class Steps {
           scoped,
           readings: reading === null ? [] : [await reading(side)],
           ...(cursor !== undefined && { cursor }),
-          ...(checkpoints && { checkpoints }),
+          ...(checkpoint && { checkpoint }),
         })
         return [committed, unordered(lanes), unordered(added)]
       },

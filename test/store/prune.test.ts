@@ -143,7 +143,7 @@ describe('retention', () => {
           opened: many.map((id) => readAction({ type: 'function_call', call_id: id, name: 'lookup' })),
         }),
       ],
-      checkpoints: { 'items/ses_1': 'itm_9' },
+      checkpoint: { name: 'items/ses_1', to: 'itm_9' },
     })
     const { lanes } = await store.log.commit({
       facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)),

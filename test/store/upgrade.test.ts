@@ -108,7 +108,10 @@ describe('a store that version 0.1.0 wrote', () => {
     await clock.advance(1000)
     const hints = await store.hints.claim(10)
     expect(hints.map(({ sessionId }) => sessionId)).toEqual(expect.arrayContaining(['ses_1', 'ses_2', null]))
-    expect(await store.resources.known('ses_1')).toMatchObject({ status: 'requires_action', revision: 1 })
+    expect(await store.resources.known('ses_1')).toMatchObject({
+      session: { status: 'requires_action' },
+      revision: 1,
+    })
     expect((await store.resources.owners(['ses_9'])).get('ses_9')?.owner).toBe('foreign')
     expect(await store.settings.checkpoint('stream')).toBe('7')
     expect(await store.settings.subscriptions()).toMatchObject([{ id: 'wh_1', secret: 'whsec_1' }])

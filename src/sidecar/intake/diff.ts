@@ -131,7 +131,7 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
     const isNew = known === null || returned
     const statusMoved = isNew
       ? session.status !== 'idle'
-      : known.status !== session.status || failedAgain(known, session, snapshot.errorItem)
+      : known.session.status !== session.status || failedAgain(known, session, snapshot.errorItem)
     if (isNew) add('session.created', `session.created/${session.id}`, [session.id], { session: session.raw })
     if (statusMoved && session.status === 'working') addStatus()
     const { first, last } = causalOrder({ ...turns, resolved })
@@ -204,8 +204,9 @@ function byAge(a: Turn, b: Turn): number {
 
 /** A failed session may fail to start another run: its status stays `failed`, and only a newer error item shows it. */
 function failedAgain(known: KnownSession, session: Session, errorItem: JsonObject | null): boolean {
-  if (session.status !== 'failed' || known.status !== 'failed' || errorItem === null) return false
-  return session.updatedAt > known.updatedAt && (numberOf(errorItem.created_at) ?? 0) > known.updatedAt
+  const { status, updatedAt } = known.session
+  if (session.status !== 'failed' || status !== 'failed' || errorItem === null) return false
+  return session.updatedAt > updatedAt && (numberOf(errorItem.created_at) ?? 0) > updatedAt
 }
 
 interface TurnChanges {

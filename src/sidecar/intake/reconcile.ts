@@ -412,7 +412,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     // The commit of the read removes the hint, so the items are read before it. Read afterwards, they would be lost in
     // a crash, or when they cannot be read.
     const { endedSince } = snapshot
-    const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)
+    const items = await options.items?.read(sessionId, snapshot.known, {
+      since: difference.reading.baseline,
+      failures: entry.failures,
+    })
     const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
     const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
     const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })
@@ -527,7 +530,9 @@ function atHand(
  * compared.
  */
 function isOlder(seen: Session, known: KnownSession | null, latest: number): known is KnownSession {
-  return known !== null && seen.updatedAt < known.updatedAt && known.updatedAt <= latest
+  if (known === null) return false
+  const { updatedAt } = known.session
+  return seen.updatedAt < updatedAt && updatedAt <= latest
 }
 
 /** Keeps the first channel that announced the change; without any, polling found it. */

@@ -1,6 +1,6 @@
 import type { Bus, Subscriber } from '../../core/bus.ts'
 import type { Call } from '../../core/call.ts'
-import { ITEMS_SINCE } from '../../core/checkpoint.ts'
+import { ITEMS_SINCE, lastItemOf } from '../../core/checkpoint.ts'
 import { ServiceError, isParticular } from '../../core/errors.ts'
 import { itemFactId, transcriptType, type Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
@@ -391,7 +391,7 @@ async function readStartFailure(
   session: Session,
   { known, turns, failures }: { known: KnownSession | null; turns: readonly Turn[] | null; failures: number },
 ): Promise<JsonObject | null> {
-  const before = known?.status === 'failed' ? known.updatedAt : null
+  const before = known?.session.status === 'failed' ? known.session.updatedAt : null
   if (session.status !== 'failed' || (before !== null && session.updatedAt <= before)) return null
   if (turns?.some(isNewFailure(known)) === true) return null
   const read = (known?.turns ?? []).filter((entry) => entry.read).map(({ turn }) => turn)
@@ -420,12 +420,13 @@ function needsTurns(
   const read = new Set(known.turns.filter((turn) => turn.read).map(({ turn }) => turn.id))
   if (session.actions.some(({ turnId }) => turnId !== null && !read.has(turnId))) return true
   const unsettled = known.turns.some((turn) => !turn.settled)
+  const { status, updatedAt } = known.session
   if (session.status === 'idle' || session.status === 'failed') {
-    return unsettled || known.status !== session.status || !streamConnected
+    return unsettled || status !== session.status || !streamConnected
   }
-  if (known.status === 'idle' || known.status === 'failed') return true
+  if (status === 'idle' || status === 'failed') return true
   // While the stream is connected, its frames cause the reads of turns.
-  return !streamConnected && known.updatedAt !== session.updatedAt
+  return !streamConnected && updatedAt !== session.updatedAt
 }
 
 /** Whether a turn is settled that was not known to be. */
@@ -544,10 +545,14 @@ const PAGES = 20
 /** Reads the transcript without the stream: the items after the last one, in order. */
 export interface Items {
   /**
-   * `since`: service clock; older items make no facts. `failures`: reads of the session that failed in a row. After a few of
-   * them, items that cannot be read do not delay the state facts any longer.
+   * `known`: the stored state. `since`: service clock; older items make no facts. `failures`: reads of the session that
+   * failed in a row. After a few of them, items that cannot be read do not delay the state facts any longer.
    */
-  read(sessionId: string, since: number, failures: number): Promise<ItemsRead>
+  read(
+    sessionId: string,
+    known: KnownSession | null,
+    at: { since: number; failures: number },
+  ): Promise<ItemsRead>
 }
 
 export function createItems(options: {
@@ -559,53 +564,53 @@ export function createItems(options: {
 }): Items {
   const { service, store, intake, clock, log } = options
   const startedAt = startTime(options)
+  /** The result of `begun`, which does not change while the process runs. */
+  let beganAt: number | null = null
 
   /**
    * The time (service clock) since which items are the source of the transcript. Before, the stream was, also for
    * sessions whose items were read still earlier.
    */
   const begun = async (): Promise<number> => {
+    if (beganAt !== null) return beganAt
     const noted = await store.settings.checkpoint(ITEMS_SINCE)
-    if (noted !== '') return Number(noted ?? 0)
-    const since = startedAt()
-    await store.settings.setCheckpoint(ITEMS_SINCE, String(since))
-    return since
+    const at = noted === '' ? startedAt() : Number(noted ?? 0)
+    if (noted === '') await store.settings.setCheckpoint(ITEMS_SINCE, String(at))
+    beganAt = at
+    return at
   }
 
-  const readOn = async (sessionId: string, since: number): Promise<ItemsRead> => {
-    const name = `items/${sessionId}`
-    let after = await store.settings.checkpoint(name)
+  const readOn = async (sessionId: string, known: KnownSession | null, since: number): Promise<ItemsRead> => {
+    const name = lastItemOf(sessionId)
+    // The items of a session may be stored though a crash kept the session itself from being stored.
+    let after = known === null ? await store.settings.checkpoint(name) : known.lastItem
     const boundary = Math.max(after === null ? since : 0, await begun())
     for (let page = 0; page < PAGES; page++) {
       const { data, hasMore, lastId } = await service.listItems(
         sessionId,
         after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
       )
-      const reached = await store.settings.checkpoint(name)
-      // Another read stored more items meanwhile, and this page may be so old that the ids of its facts are pruned:
-      // they would be stored twice. So this read continues where the other one ended.
-      if (reached !== after) {
-        after = reached
-        continue
-      }
       // A page may have no readable item: it is skipped, so that the items after it are read.
       const newest = data.at(-1)?.id ?? (hasMore ? lastId : null)
       if (newest === null || newest === after) return 'all'
-      await intake.commit({
+      const { stale } = await intake.commit({
         facts: data
           .filter((item) => (item.createdAt ?? Infinity) > boundary)
           .map((item) => factOf(item, clock.now())),
-        checkpoints: { [name]: newest },
+        checkpoint: { name, from: after, to: newest },
       })
-      if (!hasMore) return 'all'
-      after = newest
+      // Another read stored more items meanwhile, and this page may be so old that the ids of its facts are pruned:
+      // they would be stored twice. So this read continues where the other one ended.
+      if (stale.length > 0) after = await store.settings.checkpoint(name)
+      else if (!hasMore) return 'all'
+      else after = newest
     }
     return 'more'
   }
   return {
-    async read(sessionId, since, failures) {
+    async read(sessionId, known, { since, failures }) {
       try {
-        return await readOn(sessionId, since)
+        return await readOn(sessionId, known, since)
       } catch (error) {
         if (!isParticular(error, failures)) throw error
         log.warn({ sessionId, error: messageOf(error) }, 'reconcile: the items of a session cannot be read')

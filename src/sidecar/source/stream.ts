@@ -264,7 +264,7 @@ export function createStream(options: StreamOptions): StreamSource {
     if (room !== null) await room
     const made = batchOf(batch)
     const first = beginning ? lowestSeq(batch) : null
-    await intake.commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
+    await intake.commit(first === null ? made : { ...made, checkpoint: { name: STREAM_BEGAN, to: first } })
     if (first !== null) {
       began = first
       beginning = false

@@ -31,7 +31,10 @@ export const FOUND: readonly Mutant[] = [
     'items are stored after the reading that lets go of their hint',
     'sidecar/intake/reconcile.ts',
     [
-      '    const items = await options.items?.read(sessionId, difference.reading.baseline, entry.failures)',
+      '    const items = await options.items?.read(sessionId, snapshot.known, {',
+      '      since: difference.reading.baseline,',
+      '      failures: entry.failures,',
+      '    })',
       '    const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)',
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
       '    const hint = hintAfter(entry, schedule, context.steady, { items, unseen, endedSince })',
@@ -41,7 +44,7 @@ export const FOUND: readonly Mutant[] = [
       '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
       '    const hint = hintAfter(entry, schedule, context.steady)',
       '    const isStored = await write(entry, { ...difference.reading, hint })',
-      '    await options.items?.read(sessionId, difference.reading.baseline, 0)',
+      '    await options.items?.read(sessionId, snapshot.known, { since: difference.reading.baseline, failures: 0 })',
     ].join('\n'),
   ),
   mutant(

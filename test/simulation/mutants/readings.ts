@@ -83,14 +83,14 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'the items checkpoint moves before the facts',
     'sidecar/intake/snapshot.ts',
-    '      await intake.commit({\n        facts: data',
-    '      await store.settings.setCheckpoint(name, newest)\n      await intake.commit({\n        facts: data',
+    '      const { stale } = await intake.commit({\n        facts: data',
+    '      await store.settings.setCheckpoint(name, newest)\n      after = newest\n      const { stale } = await intake.commit({\n        facts: data',
   ),
   mutant(
     'the first page is the whole list of items',
     'sidecar/intake/snapshot.ts',
-    "      if (!hasMore) return 'all'\n      after = newest",
-    "      return 'all'",
+    "      else if (!hasMore) return 'all'\n      else after = newest",
+    "      else return 'all'",
   ),
   mutant(
     'the first page is the whole list of turns',

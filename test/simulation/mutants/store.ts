@@ -107,8 +107,8 @@ export const STORE: readonly Mutant[] = [
   mutant(
     'a checkpoint is set once and never again',
     'sidecar/store/sqlite/log.ts',
-    'ON CONFLICT (name) DO UPDATE SET value = excluded.value',
-    'ON CONFLICT (name) DO NOTHING',
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value',",
+    "ON CONFLICT (name) DO NOTHING',",
   ),
   mutant(
     'a commit does not check the epoch',

@@ -46,8 +46,8 @@ export const UPKEEP: readonly Mutant[] = [
   mutant(
     'items are reported again by a read that hung',
     'sidecar/intake/snapshot.ts',
-    'if (reached !== after) {',
-    "if (reached === '') {",
+    'checkpoint: { name, from: after, to: newest },',
+    'checkpoint: { name, to: newest },',
   ),
   mutant(
     'a reading that hung takes back the end of a turn',

@@ -1,6 +1,6 @@
 import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
-import type { Committed } from '../../../core/store.ts'
+import type { CheckpointMove, Committed } from '../../../core/store.ts'
 import { checksum, seqOf } from '../sqlite/log.ts'
 import type { Queries, Value } from './database.ts'
 import type { Admission } from './ownership.ts'
@@ -22,6 +22,27 @@ export const checkpoints = {
        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
       [name, value],
     )
+  },
+
+  /** @returns false when its value is not `from`. */
+  async move(queries: Queries, { name, to, from }: CheckpointMove): Promise<boolean> {
+    if (from === undefined) {
+      await this.set(queries, name, to)
+      return true
+    }
+    const moved =
+      from === null
+        ? queries.change(
+            `INSERT INTO sidecar.checkpoints AS c (name, value) VALUES ($1, $2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE c.value IS NULL`,
+            [name, to],
+          )
+        : queries.change('UPDATE sidecar.checkpoints SET value = $2 WHERE name = $1 AND value = $3', [
+            name,
+            to,
+            from,
+          ])
+    return (await moved) === 1
   },
 
   async drop(queries: Queries, name: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { FIRST_LOOK, PRUNED_SEQ } from '../../../core/checkpoint.ts'
+import { FIRST_LOOK, lastItemOf, PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import type { Expected, Miss } from '../../../core/store.ts'
 import { MISSED_PLACE, missedOf, oldOf, type SeenRow } from '../missed.ts'
 import { seqOf } from '../sqlite/log.ts'
@@ -95,7 +95,7 @@ export class Pruning {
       [ids],
     )
     await queries.change('DELETE FROM sidecar.checkpoints WHERE name = ANY ($1::text[])', [
-      ids.map((id) => `items/${id}`),
+      ids.map(lastItemOf),
     ])
     return gone.length === SESSIONS
   }

@@ -1,3 +1,4 @@
+import { lastItemOf } from '../../../core/checkpoint.ts'
 import type { Fact } from '../../../core/fact.ts'
 import type { HeldFrames, OwnerNote, OwnerRecord } from '../../../core/scope.ts'
 import type { Batch, Committed } from '../../../core/store.ts'
@@ -161,7 +162,7 @@ export class Scoping {
     await this.#parts.hints.drop(queries, sessionId)
     await this.#parts.sessions.leave(queries, sessionId, at)
     // If the session becomes ours again, items of the time in between make no facts.
-    await checkpoints.drop(queries, `items/${sessionId}`)
+    await checkpoints.drop(queries, lastItemOf(sessionId))
     return await owners.drop(queries, sessionId)
   }
 }

@@ -1,4 +1,5 @@
 import { writeJson } from '../../../std/json.ts'
+import { lastItemOf } from '../../../core/checkpoint.ts'
 import type { Fact } from '../../../core/fact.ts'
 import { summaryOf, type Action, type SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
@@ -10,6 +11,7 @@ import {
   SETTLED_KEPT,
   turnOf,
   type GlanceRow,
+  type KnownRow,
   type SessionRow,
   type TurnRow,
 } from '../sqlite/sessions.ts'
@@ -53,13 +55,20 @@ export class Sessions {
   }
 
   async known(queries: Queries, id: string, turnIds: readonly string[]): Promise<KnownSession | null> {
-    const row = await this.#row(queries, id)
-    if (row === null) return null
+    const [row] = await queries.rows<KnownRow>(
+      `SELECT ${SESSION_COLUMNS}, (SELECT value FROM sidecar.checkpoints WHERE name = $2) AS last_item
+       FROM sidecar.sessions WHERE id = $1`,
+      [id, lastItemOf(id)],
+    )
+    if (row === undefined) return null
+    const { deleted, atRest } = glanceOf(row)
     return {
-      ...glanceOf(row),
+      deleted,
+      atRest,
       revision: row.revision,
       session: sessionOf(row),
       baseline: row.baseline,
+      lastItem: row.last_item,
       turns: await this.turnsOf(queries, id, turnIds),
       actions: await this.#openActions(queries, id),
     }

@@ -239,6 +239,11 @@ function createStore(
       await appended
       return into
     }
+    const { checkpoint } = given
+    if (checkpoint !== undefined && !(await checkpoints.move(queries, checkpoint))) {
+      into.stale.push(checkpoint.name)
+      return into
+    }
     const at = now()
     const addCalls = async (given: readonly Call[]): Promise<void> => {
       if (given.length > 0) into.newCalls.push(...(await calls.add(queries, given, { now: at, taken })))
@@ -283,8 +288,6 @@ function createStore(
       stepped.push(shard)
       if (step.facts !== undefined) await facts.append(queries, step.facts, into)
     }
-    for (const [name, value] of Object.entries(batch.checkpoints ?? {}))
-      await checkpoints.set(queries, name, value)
     await lanes.acknowledge(queries, acks, { now: at, optimistic })
     return into
   }

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import { CHANNELS, type Channel, type Fact, type Seen, type StoredFact } from '../../../core/fact.ts'
 import { isWhole } from '../../../core/seq.ts'
-import type { Committed } from '../../../core/store.ts'
+import type { CheckpointMove, Committed } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
 
 /**
@@ -202,6 +202,8 @@ export function seqOf(text: string | null): bigint | null {
 export class Checkpoints {
   readonly #get
   readonly #set
+  readonly #begin
+  readonly #move
   readonly #drop
 
   constructor(db: Sqlite) {
@@ -209,6 +211,13 @@ export class Checkpoints {
     this.#drop = db.prepare<[string]>('DELETE FROM checkpoints WHERE name = ?')
     this.#set = db.prepare<[string, string | null]>(
       'INSERT INTO checkpoints (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    )
+    this.#begin = db.prepare<[string, string]>(
+      `INSERT INTO checkpoints (name, value) VALUES (?, ?)
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE checkpoints.value IS NULL`,
+    )
+    this.#move = db.prepare<[string, string, string]>(
+      'UPDATE checkpoints SET value = ? WHERE name = ? AND value = ?',
     )
   }
 
@@ -222,6 +231,13 @@ export class Checkpoints {
 
   set(name: string, value: string | null): void {
     this.#set.run(name, value)
+  }
+
+  /** @returns false when its value is not `from`. */
+  move({ name, to, from }: CheckpointMove): boolean {
+    if (from === undefined) this.set(name, to)
+    else return (from === null ? this.#begin.run(name, to) : this.#move.run(to, name, from)).changes === 1
+    return true
   }
 }
 

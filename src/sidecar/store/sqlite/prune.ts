@@ -1,4 +1,4 @@
-import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
+import { lastItemOf, PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import { type Checkpoints, seqOf } from './log.ts'
 import type { Lanes } from './lanes.ts'
 import { oldOf } from '../missed.ts'
@@ -101,7 +101,7 @@ export function createPruning(
       dropActionsOf.run(id)
       dropSession.run(id)
       dropOwner.run(id)
-      dropCheckpoint.run(`items/${id}`)
+      dropCheckpoint.run(lastItemOf(id))
     }
     return true
   }

@@ -1,4 +1,5 @@
 import { isObject } from '../../../std/json.ts'
+import { lastItemOf } from '../../../core/checkpoint.ts'
 import type { Fact } from '../../../core/fact.ts'
 import {
   isOthers,
@@ -215,7 +216,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
     hints.drop(sessionId)
     sessions.leave(sessionId, at)
     // If the session becomes ours again, items of the time in between make no facts.
-    checkpoints.drop(`items/${sessionId}`)
+    checkpoints.drop(lastItemOf(sessionId))
     return owners.drop(sessionId)
   }
 

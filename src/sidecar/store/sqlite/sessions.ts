@@ -1,5 +1,6 @@
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
+import { lastItemOf } from '../../../core/checkpoint.ts'
 import { transcriptType, type Fact } from '../../../core/fact.ts'
 import { summaryOf, type Action, type Session, type SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
@@ -21,6 +22,7 @@ interface ActionRow {
 export class Sessions {
   readonly #clock: Clock
   readonly #get
+  readonly #known
   readonly #glance
   readonly #put
   readonly #unsettled
@@ -46,6 +48,9 @@ export class Sessions {
     this.#clock = clock
     this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
+    this.#known = db.prepare<[string, string], KnownRow>(
+      'SELECT *, (SELECT value FROM checkpoints WHERE name = ?) AS last_item FROM sessions WHERE id = ?',
+    )
     // A sweep compares 100,000 sessions: their resources are not read.
     this.#glance = db.prepare<[string], GlanceRow>(
       'SELECT status, updated_at, at_rest, deleted_at FROM sessions WHERE id = ?',
@@ -115,13 +120,16 @@ export class Sessions {
   }
 
   known(id: string, turnIds: readonly string[]): KnownSession | null {
-    const row = this.#get.get(id)
+    const row = this.#known.get(lastItemOf(id), id)
     if (row === undefined) return null
+    const { deleted, atRest } = glanceOf(row)
     return {
-      ...glanceOf(row),
+      deleted,
+      atRest,
       revision: row.revision,
       session: sessionOf(row),
       baseline: row.baseline,
+      lastItem: row.last_item,
       turns: this.turnsOf(id, turnIds),
       actions: this.openActions(id),
     }
@@ -293,6 +301,9 @@ export interface TurnRow {
   ended_frame_at: number | null
   final_read_at: number | null
 }
+
+/** A session, and the id of its last item in the log. */
+export type KnownRow = SessionRow & { last_item: string | null }
 
 /** What a sweep compares. */
 export type GlanceRow = Pick<SessionRow, 'status' | 'updated_at' | 'at_rest' | 'deleted_at'>

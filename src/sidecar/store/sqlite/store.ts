@@ -169,6 +169,11 @@ export function createSqliteStore(
 
   const commit = (given: Batch, acks: readonly Ack[]): Committed => {
     const into = createCommitted()
+    const { checkpoint } = given
+    if (checkpoint !== undefined && !checkpoints.move(checkpoint)) {
+      into.stale.push(checkpoint.name)
+      return into
+    }
     const now = clock.steady()
     const addCall = (call: Call, lease: Lease | null): void => {
       if (calls.add(call, now)) into.newCalls.push({ callId: call.callId, lease })
@@ -201,7 +206,6 @@ export function createSqliteStore(
       if (!calls.step(step, now)) into.refused.push(step.callId)
       else if (step.facts !== undefined) facts.append(step.facts, into)
     }
-    for (const [name, value] of Object.entries(batch.checkpoints ?? {})) checkpoints.set(name, value)
     if (acks.length > 0) lanes.acknowledge(acks, now)
     return into
   }
