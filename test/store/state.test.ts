@@ -353,6 +353,9 @@ describe('a reading', () => {
     await store.log.commit({ readings: [reading(null, { session })] })
     const due = await store.calls.claim(room(10))
     expect(due.map(({ call }) => call.callId)).toEqual(['call_1'])
+    // The session is known now, and waits for nothing.
+    await store.log.commit({ readings: [reading(1)] })
+    expect((await store.calls.claim(room(10))).map(({ call }) => call.callId)).toEqual(['call_2'])
   })
 
   it('stores ids and a status of the greatest length', async () => {

@@ -189,7 +189,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a call that its app puts off is not woken when its action is gone',
     'sidecar/store/sqlite/store.ts',
-    '      calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])\n',
+    '      if (written.defers)\n        calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])\n',
     '',
   ),
   mutant(

@@ -134,8 +134,8 @@ export const STORE: readonly Mutant[] = [
     { file: 'store/lease.test.ts', only: 'the snapshot of the former is not stored' },
     'a reading of a former owner is accepted',
     'sidecar/store/sqlite/store.ts',
-    'if ((claim !== null && !ownership.holds(claim.lease)) || !sessions.write(reading)) {',
-    'if (!sessions.write(reading)) {',
+    'const written = isHeld ? sessions.write(reading) : null',
+    'const written = sessions.write(reading)',
   ),
   mutant(
     'a start does not fence the former owner',

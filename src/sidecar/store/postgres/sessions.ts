@@ -117,14 +117,16 @@ export class Sessions {
 
   /**
    * Stores the result of a read, unless another read of the session was stored after this one began.
-   * @returns false when it was not stored.
+   * @returns null when it was not stored; `defers`: calls of the session may wait for the app.
    */
-  async write(queries: Queries, reading: Reading): Promise<boolean> {
-    const [row] = await queries.rows<SessionRow>(
-      `SELECT ${SESSION_COLUMNS} FROM sidecar.sessions WHERE id = $1 FOR UPDATE`,
+  async write(queries: Queries, reading: Reading): Promise<{ defers: boolean } | null> {
+    const [row] = await queries.rows<SessionRow & { defers: boolean }>(
+      `SELECT ${SESSION_COLUMNS},
+         EXISTS (SELECT 1 FROM sidecar.calls WHERE session_id = $1 AND deferred = 1 AND ended_at IS NULL) AS defers
+       FROM sidecar.sessions WHERE id = $1 FOR UPDATE`,
       [reading.sessionId],
     )
-    if ((row?.revision ?? null) !== reading.revision) return false
+    if ((row?.revision ?? null) !== reading.revision) return null
     const { at } = reading
     const after = rowAfter(reading, row)
     if (after !== null) {
@@ -161,7 +163,7 @@ export class Sessions {
         at,
         reading.resolved,
       ])
-    return true
+    return { defers: row?.defers !== false }
   }
 
   async #writeTurns(queries: Queries, given: readonly KnownTurn[]): Promise<void> {

@@ -268,14 +268,16 @@ function createStore(
     }
     for (const reading of batch.readings ?? []) {
       const { claim } = reading.hint
-      if ((claim !== null && !membership.holds(claim.lease)) || !(await sessions.write(queries, reading))) {
+      const isHeld = claim === null || membership.holds(claim.lease)
+      const written = isHeld ? await sessions.write(queries, reading) : null
+      if (written === null) {
         into.stale.push(reading.sessionId)
         continue
       }
       await facts.append(queries, reading.facts, into)
       await addCalls(reading.newCalls)
       const required = reading.session?.actions.map(({ callId }) => callId) ?? []
-      await calls.wakeOthers(queries, reading.sessionId, required)
+      if (written.defers) await calls.wakeOthers(queries, reading.sessionId, required)
       await hints.done(queries, reading.sessionId, reading.hint, at)
     }
     await addCalls(batch.newCalls ?? [])

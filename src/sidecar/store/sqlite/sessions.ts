@@ -23,6 +23,7 @@ export class Sessions {
   readonly #clock: Clock
   readonly #get
   readonly #known
+  readonly #before
   readonly #glance
   readonly #put
   readonly #unsettled
@@ -50,6 +51,10 @@ export class Sessions {
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
     this.#known = db.prepare<[string, string], KnownRow>(
       'SELECT *, (SELECT value FROM checkpoints WHERE name = ?) AS last_item FROM sessions WHERE id = ?',
+    )
+    this.#before = db.prepare<[string], SessionRow & { defers: number }>(
+      `SELECT *, EXISTS (SELECT 1 FROM calls WHERE session_id = sessions.id AND deferred = 1 AND ended_at IS NULL) AS defers
+       FROM sessions WHERE id = ?`,
     )
     // A sweep compares 100,000 sessions: their resources are not read.
     this.#glance = db.prepare<[string], GlanceRow>(
@@ -167,11 +172,11 @@ export class Sessions {
 
   /**
    * Stores the result of a read, unless another read of the session was stored after this one began.
-   * @returns false when it was not stored.
+   * @returns null when it was not stored; `defers`: calls of the session may wait for the app.
    */
-  write(reading: Reading): boolean {
-    const row = this.#get.get(reading.sessionId)
-    if ((row?.revision ?? null) !== reading.revision) return false
+  write(reading: Reading): { defers: boolean } | null {
+    const row = this.#before.get(reading.sessionId)
+    if ((row?.revision ?? null) !== reading.revision) return null
     const after = rowAfter(reading, row)
     if (after !== null) {
       const { id, status, updated_at, raw, at_rest, baseline, first_seen, read_at, deleted_at } = after
@@ -192,7 +197,7 @@ export class Sessions {
       )
     }
     for (const callId of reading.resolved) this.#resolve.run(reading.at, callId)
-    return true
+    return { defers: row?.defers !== 0 }
   }
 
   #writeTurn({ turn, final, settled, finalFact, endedFrameAt, finalFor }: KnownTurn): void {

@@ -192,13 +192,16 @@ export function createSqliteStore(
     if (batch.cursor !== undefined) advance('stream', batch.cursor)
     for (const reading of batch.readings ?? []) {
       const { claim } = reading.hint
-      if ((claim !== null && !ownership.holds(claim.lease)) || !sessions.write(reading)) {
+      const isHeld = claim === null || ownership.holds(claim.lease)
+      const written = isHeld ? sessions.write(reading) : null
+      if (written === null) {
         into.stale.push(reading.sessionId)
         continue
       }
       facts.append(reading.facts, into)
       for (const call of reading.newCalls) addCall(call, null)
-      calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])
+      if (written.defers)
+        calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])
       hints.done(reading.sessionId, reading.hint, now)
     }
     for (const call of batch.newCalls ?? []) addCall(call, call.state === 'running' ? ownership.lease : null)
