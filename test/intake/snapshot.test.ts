@@ -452,6 +452,9 @@ it('an action that was over before its turn was read is reported, and then its e
   ])
 })
 
+const requiring = (updatedAt: number) =>
+  sessionIs('requires_action', updatedAt, [{ type: 'function_call', call_id: 'c', name: 'lookup' }])
+
 /** Which sessions a read that begins with their hint takes calls of, when the service answers. */
 function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
   const clock = new VirtualClock()
@@ -485,7 +488,7 @@ function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
 
 it('a read that begins with its hint takes the calls of its session', async () => {
   const { clock, taken, answer } = openPrefetch()
-  answer(sessionIs('requires_action', 2))
+  answer(requiring(2))
   await clock.settle()
   expect(taken).toEqual(['s'])
 })
@@ -499,7 +502,7 @@ it.each([
   async ({ isOurs, later, updatedAt }) => {
     const { clock, taken, answer, hinted } = openPrefetch({ isOurs })
     if (later) hinted(300)
-    answer(sessionIs('requires_action', updatedAt))
+    answer(requiring(updatedAt))
     await clock.settle()
     expect(taken).toEqual([])
   },

@@ -493,6 +493,7 @@ export function createPrefetch(options: {
    * left to the reader.
    */
   const takeOn = async (session: Session): Promise<void> => {
+    if (session.actions.length === 0) return
     const known = (await store.resources.glance([session.id])).get(session.id)
     if (known === undefined || known.deleted || session.updatedAt < known.updatedAt) return
     if (!ownership.filter.active || ownership.isOurs(session)) await calls.take(session)
