@@ -137,7 +137,7 @@ describe('what only one replica knows', () => {
       const answer = async ({ admin }: Replica) => {
         const { data } = (await admin('GET', '/api/handlers')) as { data: { state: string; since: string }[] }
         const { channels, throughput, ...status } = (await admin('GET', '/api/status')) as {
-          channels: Record<string, { last_event_at: string | null; lag_seconds: number | null }>
+          channels: Record<string, { state: string; last_event_at: string | null }>
           throughput: { facts: number; delivered: number; failed: number }[]
           queues: object
         }
@@ -146,7 +146,12 @@ describe('what only one replica knows', () => {
           throughput.reduce((total, minute) => total + minute[field], 0)
         return {
           handlers: data.map(({ state, since }) => ({ state, since })),
-          channels,
+          // On a busy machine, one that was asked a moment later knows a later event.
+          channels: Object.entries(channels).map(([name, { state, last_event_at: at }]) => [
+            name,
+            state,
+            at !== null,
+          ]),
           queues: status.queues,
           facts: sum('facts'),
           delivered: sum('delivered'),
@@ -161,7 +166,7 @@ describe('what only one replica knows', () => {
             all.every((one) => isDeepStrictEqual(one, all[0])) && all[0]?.handlers[0]?.state === 'down' && all
           )
         },
-        // A report is up to 5 s old, and under load the channels report something new in between.
+        // A report is up to 5 s old.
         60_000,
       )
       const [first] = answers
@@ -170,10 +175,10 @@ describe('what only one replica knows', () => {
       expect(delivered).toBe(rig.app.delivered().length)
       expect(facts).toBeGreaterThanOrEqual(delivered)
       expect(needs).toContain('down app')
-      expect([channels['stream'], channels['poll'], channels['webhook']]).toMatchObject([
-        { state: 'live' },
-        { state: 'live' },
-        { state: 'live' },
+      expect(channels.map(([name, state]) => [name, state])).toEqual([
+        ['stream', 'live'],
+        ['webhook', 'live'],
+        ['poll', 'live'],
       ])
       await deployment.remove(lonely, 'stop')
       await until(
