@@ -210,7 +210,7 @@ export interface Committed {
   lanes: LaneExtension[]
   /**
    * Sessions whose read was not written: it was older than the stored state, or its lease had ended. Or the checkpoint
-   * that was moved from another value than the stored one.
+   * that has another value than the caller knew.
    */
   stale: string[]
   /** Calls whose step was refused: the table has no such arrow, or the lease has ended. */
@@ -268,8 +268,15 @@ export interface KnownSession extends Pick<SessionGlance, 'deleted' | 'atRest'> 
   turns: KnownTurn[]
   /** Actions that are not resolved. */
   actions: Action[]
-  /** The id of its last item in the log; null: none of its items was read. */
-  lastItem: string | null
+  items: KnownItems
+}
+
+/** How far the items of a session are in the log. */
+export interface KnownItems {
+  /** The id of the last one; null: none was read. */
+  last: string | null
+  /** The checkpoint `ITEMS_SINCE`, which is the same for all sessions. */
+  since: string | null
 }
 
 export interface KnownTurn {

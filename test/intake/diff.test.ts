@@ -62,7 +62,7 @@ function known(from: Session, turns: Turn[] = []): KnownSession {
     baseline: 0,
     turns: turns.map(knownTurn),
     actions: from.actions,
-    lastItem: null,
+    items: { last: null, since: null },
   }
 }
 

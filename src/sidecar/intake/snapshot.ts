@@ -6,7 +6,7 @@ import { itemFactId, transcriptType, type Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Service } from '../../core/ports.ts'
 import { isFinal, isSettled, type Action, type Item, type Session, type Turn } from '../../core/resource.ts'
-import type { KnownSession, KnownTurn, Store } from '../../core/store.ts'
+import type { KnownItems, KnownSession, KnownTurn, Store } from '../../core/store.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
@@ -565,27 +565,29 @@ export function createItems(options: {
 }): Items {
   const { service, store, intake, clock, log } = options
   const startedAt = startTime(options)
-  /** The result of `begun`, which does not change while the process runs. */
-  let beganAt: number | null = null
+
+  /** The items of a session may be stored though a crash kept the session itself from being stored. */
+  const knownOf = async (sessionId: string): Promise<KnownItems> => ({
+    last: await store.settings.checkpoint(lastItemOf(sessionId)),
+    since: await store.settings.checkpoint(ITEMS_SINCE),
+  })
 
   /**
    * The time (service clock) since which items are the source of the transcript. Before, the stream was, also for
    * sessions whose items were read still earlier.
    */
-  const begun = async (): Promise<number> => {
-    if (beganAt !== null) return beganAt
-    const noted = await store.settings.checkpoint(ITEMS_SINCE)
-    const at = noted === '' ? startedAt() : Number(noted ?? 0)
-    if (noted === '') await store.settings.setCheckpoint(ITEMS_SINCE, String(at))
-    beganAt = at
-    return at
+  const begun = async (noted: string | null): Promise<number> => {
+    if (noted !== '') return Number(noted ?? 0)
+    const since = startedAt()
+    await store.settings.setCheckpoint(ITEMS_SINCE, String(since))
+    return since
   }
 
   const readOn = async (sessionId: string, known: KnownSession | null, since: number): Promise<ItemsRead> => {
     const name = lastItemOf(sessionId)
-    // The items of a session may be stored though a crash kept the session itself from being stored.
-    let after = known === null ? await store.settings.checkpoint(name) : known.lastItem
-    const boundary = Math.max(after === null ? since : 0, await begun())
+    const items = known?.items ?? (await knownOf(sessionId))
+    let after = items.last
+    const boundary = Math.max(after === null ? since : 0, await begun(items.since))
     for (let page = 0; page < PAGES; page++) {
       const { data, hasMore, lastId } = await service.listItems(
         sessionId,

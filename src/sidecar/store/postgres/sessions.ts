@@ -1,5 +1,5 @@
 import { writeJson } from '../../../std/json.ts'
-import { lastItemOf } from '../../../core/checkpoint.ts'
+import { ITEMS_SINCE, lastItemOf } from '../../../core/checkpoint.ts'
 import type { Fact } from '../../../core/fact.ts'
 import { summaryOf, type Action, type SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
@@ -56,9 +56,10 @@ export class Sessions {
 
   async known(queries: Queries, id: string, turnIds: readonly string[]): Promise<KnownSession | null> {
     const [row] = await queries.rows<KnownRow>(
-      `SELECT ${SESSION_COLUMNS}, (SELECT value FROM sidecar.checkpoints WHERE name = $2) AS last_item
+      `SELECT ${SESSION_COLUMNS}, (SELECT value FROM sidecar.checkpoints WHERE name = $2) AS last_item,
+         (SELECT value FROM sidecar.checkpoints WHERE name = $3) AS items_since
        FROM sidecar.sessions WHERE id = $1`,
-      [id, lastItemOf(id)],
+      [id, lastItemOf(id), ITEMS_SINCE],
     )
     if (row === undefined) return null
     const { deleted, atRest } = glanceOf(row)
@@ -68,7 +69,7 @@ export class Sessions {
       revision: row.revision,
       session: sessionOf(row),
       baseline: row.baseline,
-      lastItem: row.last_item,
+      items: { last: row.last_item, since: row.items_since },
       turns: await this.turnsOf(queries, id, turnIds),
       actions: await this.#openActions(queries, id),
     }

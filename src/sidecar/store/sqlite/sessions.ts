@@ -1,6 +1,6 @@
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
-import { lastItemOf } from '../../../core/checkpoint.ts'
+import { ITEMS_SINCE, lastItemOf } from '../../../core/checkpoint.ts'
 import { transcriptType, type Fact } from '../../../core/fact.ts'
 import { summaryOf, type Action, type Session, type SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
@@ -49,8 +49,9 @@ export class Sessions {
     this.#clock = clock
     this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
-    this.#known = db.prepare<[string, string], KnownRow>(
-      'SELECT *, (SELECT value FROM checkpoints WHERE name = ?) AS last_item FROM sessions WHERE id = ?',
+    this.#known = db.prepare<[string, string, string], KnownRow>(
+      `SELECT *, (SELECT value FROM checkpoints WHERE name = ?) AS last_item,
+         (SELECT value FROM checkpoints WHERE name = ?) AS items_since FROM sessions WHERE id = ?`,
     )
     this.#before = db.prepare<[string], SessionRow & { defers: number }>(
       `SELECT *, EXISTS (SELECT 1 FROM calls WHERE session_id = sessions.id AND deferred = 1 AND ended_at IS NULL) AS defers
@@ -125,7 +126,7 @@ export class Sessions {
   }
 
   known(id: string, turnIds: readonly string[]): KnownSession | null {
-    const row = this.#known.get(lastItemOf(id), id)
+    const row = this.#known.get(lastItemOf(id), ITEMS_SINCE, id)
     if (row === undefined) return null
     const { deleted, atRest } = glanceOf(row)
     return {
@@ -134,7 +135,7 @@ export class Sessions {
       revision: row.revision,
       session: sessionOf(row),
       baseline: row.baseline,
-      lastItem: row.last_item,
+      items: { last: row.last_item, since: row.items_since },
       turns: this.turnsOf(id, turnIds),
       actions: this.openActions(id),
     }
@@ -307,8 +308,8 @@ export interface TurnRow {
   final_read_at: number | null
 }
 
-/** A session, and the id of its last item in the log. */
-export type KnownRow = SessionRow & { last_item: string | null }
+/** A session, and how far its items are in the log. */
+export type KnownRow = SessionRow & { last_item: string | null; items_since: string | null }
 
 /** What a sweep compares. */
 export type GlanceRow = Pick<SessionRow, 'status' | 'updated_at' | 'at_rest' | 'deleted_at'>
