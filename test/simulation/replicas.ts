@@ -163,7 +163,9 @@ export class SharedStore {
         .map(([dead]) => dead),
       free: { leader: owner === null, shards },
       streamConnected: this.#replicas.get(owner ?? '')?.streamConnected ?? false,
-      noted: new Map(rows.flatMap(([other, { noted }]) => (other === id ? [] : [[other, noted]]))),
+      noted: new Map(
+        rows.flatMap(([other, { noted, fenced }]) => (other === id || fenced ? [] : [[other, noted]])),
+      ),
     }
   }
 
@@ -337,6 +339,8 @@ export class Face {
   #reported = 0
   /** The same, when the last wake was sent. */
   #sent = 0
+  /** What an earlier write means for others is reported by no wake. */
+  #hasGap = false
   /** A wake is about to be sent. */
   #isWaking = false
   #wakes = new Set<WakeTopic>()
@@ -429,6 +433,10 @@ export class Face {
   /** A commit of this process is stored, and it never knows: the first commit that succeeds wakes all who have work. */
   forget({ lanes }: Committed): void {
     this.#isUnknown = true
+    // Nor does it report it to others.
+    this.#hasGap = true
+    this.#wakes = new Set()
+    this.#subjects = []
     for (const { lane, claimed } of lanes) {
       const key = `lane ${lane.id}`
       if (claimed && this.#claims.delete(key)) this.#free(key)
@@ -630,7 +638,9 @@ export class Face {
         const wake = { topics: this.#wakes, hints: this.#subjects }
         this.#wakes = new Set()
         this.#subjects = []
-        const span = { after: this.#sent, last: this.#reported }
+        const isNew = this.#reported > this.#sent
+        const span = { after: this.#hasGap ? this.#reported : this.#sent, last: this.#reported }
+        if (isNew) this.#hasGap = false
         this.#sent = this.#reported
         if (!this.isCut) this.#shared.wake(this, wake, span)
       },

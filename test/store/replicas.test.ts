@@ -493,62 +493,74 @@ describe('a takeover', () => {
   })
 
   describe('looks at its work', () => {
-    /** `noted`: what the other process has noted in the database. */
-    async function watched(): Promise<{
-      membership: Membership
-      clock: VirtualClock
-      looks: Wake[]
-      note(last: number): void
-    }> {
-      const [clock, looks, noted] = [new VirtualClock(), [] as Wake[], new Map<string, number>()]
-      const survey = { live: 2, dead: [], free: { leader: false, shards: 0 }, streamConnected: true, noted }
+    const OTHERS = WAKE_TOPICS.filter((topic) => topic !== 'lanes')
+
+    /** `noted`: of other processes the number of the last write, as in the database. `looks`: topics, one line for each look. */
+    async function watched() {
+      const [clock, looks, noted] = [new VirtualClock(), [] as string[], new Map<string, number>()]
       const membership = new Membership({
         id: 'me',
         clock,
         claimed: () => 0,
         table: {
           renew: async () => true,
-          survey: async () => survey,
+          survey: async () => ({
+            live: 2,
+            dead: [],
+            free: { leader: false, shards: 0 },
+            streamConnected: true,
+            noted: new Map(noted),
+          }),
           fence: async () => undefined,
           take: async () => [],
           release: async () => undefined,
         },
       })
       onTestFinished(() => membership.stop())
-      membership.subscribe({ woken: (wake) => looks.push(wake) })
+      membership.subscribe({ woken: ({ topics }) => looks.push([...topics].join(' ')) })
       await membership.begin()
       await membership.join()
-      return { membership, clock, looks, note: (last) => void noted.set('other', last) }
+      return { membership, clock, looks, noted }
     }
 
-    it('not for what wakes have reported, also those that come after the row', async () => {
-      const { membership, clock, looks, note } = await watched()
-      for (let last = 1; last <= 5; last++) {
-        note(last)
+    it('but for its lanes, whenever another process has written: no wake was lost', async () => {
+      const { membership, clock, looks, noted } = await watched()
+      for (let last = 1; last <= 3; last++) {
+        noted.set('other', last)
         await clock.advance(1010)
         membership.heard('other', { after: last - 1, last })
-        await clock.advance(1000)
+        await clock.advance(990)
       }
-      expect(looks).toEqual([])
+      expect(looks).toEqual(Array.from({ length: 3 }, () => OTHERS.join(' ')))
     })
 
-    it('about a second after a wake was lost, once', async () => {
-      const { clock, looks, note } = await watched()
-      note(1)
+    it('at its lanes about a second after a wake was lost, once', async () => {
+      const { clock, looks, noted } = await watched()
+      noted.set('other', 1)
       await clock.advance(1200)
-      expect(looks).toMatchObject([{ topics: new Set(WAKE_TOPICS) }])
       await clock.advance(10_000)
-      expect(looks).toHaveLength(1)
+      expect(looks).toEqual([OTHERS.join(' '), 'lanes'])
     })
 
-    it('at once when a wake shows that one before it was lost', async () => {
+    it('at its lanes at once when a wake shows that one before it was lost', async () => {
       const { membership, looks } = await watched()
       membership.heard('other', { after: 0, last: 3 })
-      expect(looks).toHaveLength(0)
+      expect(looks).toEqual([])
       membership.heard('other', { after: 4, last: 6 })
-      expect(looks).toHaveLength(1)
+      expect(looks).toEqual(['lanes'])
       membership.heard('other', { after: 6, last: 7 })
-      expect(looks).toHaveLength(1)
+      expect(looks).toEqual(['lanes'])
+    })
+
+    it('at everything when another process has ended: its last wake may be missing', async () => {
+      const { membership, clock, looks, noted } = await watched()
+      noted.set('other', 4)
+      membership.heard('other', { after: 0, last: 4 })
+      await clock.advance(2000)
+      looks.length = 0
+      noted.delete('other')
+      await clock.advance(1000)
+      expect(looks).toEqual([OTHERS.join(' '), 'lanes'])
     })
   })
 
@@ -625,7 +637,6 @@ describe('two processes', () => {
     expect(seqs(await read(second.store, next))).toEqual(['2'])
   })
 
-  // Once a second, each process looks at all its work if another one has noted something.
   it('an outcome concerns no other process, but a hint does', async () => {
     const url = await createDatabase()
     const [first, second] = await several(url, 2)

@@ -8,6 +8,7 @@ import {
   type ShardTopics,
   type StreamState,
   type Wake,
+  type WakeTopic,
 } from '../../core/shards.ts'
 import { StoreError } from '../../core/store-error.ts'
 import type { Clock, Timer } from '../../std/ports.ts'
@@ -46,6 +47,12 @@ export function placeOf(sessionId: string): number {
 
 /** A wake for all topics. It stands in for the wake of another process that may have been lost. */
 const ALL: Wake = { topics: new Set(WAKE_TOPICS), hints: [] }
+/**
+ * The same in two parts. A look at the lanes is dear: in a burst with two replicas, the leader read half of its deliveries
+ * from the store, though it had them in memory. So it looks at them only if a wake was lost.
+ */
+const LANES: Wake = { topics: new Set<WakeTopic>(['lanes']), hints: [] }
+const OTHERS: Wake = { topics: new Set(WAKE_TOPICS.filter((topic) => topic !== 'lanes')), hints: [] }
 
 /** What a process finds out about the others. */
 export interface Survey {
@@ -142,6 +149,8 @@ export class Membership {
   /** The shards of `#epochs` that are not being drained. null: every shard, and the lead. */
   #claimable: readonly number[] | null = []
   #live = 1
+  /** The last survey's. */
+  #noted: ReadonlyMap<string, number> = new Map()
   /** Of each other process the number of its last write that a wake reported, or for which this process has looked. */
   readonly #reported = new Map<string, number>()
   /** Runs when wakes on their way have arrived, or were lost. */
@@ -241,28 +250,44 @@ export class Membership {
     this.report((to) => to.woken?.(ALL))
   }
 
-  /** A wake of the process `from` has arrived. If one before it was lost, this process looks for everything. */
+  /** A wake of the process `from` has arrived. If one before it was lost, this process looks at its lanes. */
   heard(from: string, { after, last }: WakeSpan): void {
     const reported = this.#reportedOf(from)
     this.#reported.set(from, Math.max(reported, last))
-    if (after > reported) this.#wake()
+    if (after > reported) this.#lookAtLanes()
   }
 
   #reportedOf(id: string): number {
     return this.#reported.get(id) ?? 0
   }
 
+  #lookAtLanes(): void {
+    this.report((to) => to.woken?.(LANES))
+  }
+
+  /** Looks for what the others have written since the last survey. */
+  #follow(noted: ReadonlyMap<string, number>): void {
+    const before = this.#noted
+    this.#noted = noted
+    const gone = [...before.keys()].filter((id) => !noted.has(id))
+    for (const id of gone) this.#reported.delete(id)
+    if (gone.length > 0 || [...noted].some(([id, last]) => before.get(id) !== last))
+      this.report((to) => to.woken?.(OTHERS))
+    // The last wake of a process that has ended may be missing.
+    if (gone.length > 0) this.#lookAtLanes()
+    this.#awaitWakes()
+  }
+
   /** Wakes on their way are awaited. Then this process looks for the writes that none has reported. */
-  #await(noted: ReadonlyMap<string, number>): void {
-    for (const id of this.#reported.keys()) if (!noted.has(id)) this.#reported.delete(id)
-    if (this.#arrival !== null) return
+  #awaitWakes(): void {
     const isLate = ([id, last]: [string, number]): boolean => last > this.#reportedOf(id)
-    if (![...noted].some(isLate)) return
+    const awaited = [...this.#noted].filter(isLate)
+    if (awaited.length === 0 || this.#arrival !== null) return
     this.#arrival = this.#parts.clock.after(ARRIVED, () => {
       this.#arrival = null
-      const late = [...noted].filter(isLate)
-      for (const [id, last] of late) this.#reported.set(id, last)
-      if (late.length > 0) this.#wake()
+      const lost = awaited.filter(isLate)
+      for (const [id, last] of lost) this.#reported.set(id, last)
+      if (lost.length > 0) this.#lookAtLanes()
     })
   }
 
@@ -402,7 +427,9 @@ export class Membership {
       if (this.#isStopped()) return
       if (granted.length > 0) this.#gain(granted)
     }
-    this.#await(noted)
+    if (this.#isStopped()) return
+    this.#follow(noted)
+    if (this.#isStopped()) return
     this.#choose()
     await this.#handOver()
   }

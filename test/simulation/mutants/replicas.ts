@@ -26,14 +26,8 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'what others wrote is only looked at after a wake',
     MEMBERSHIP,
-    'if (late.length > 0) this.#wake()',
-    'void late',
-  ),
-  several(
-    'a wake that was lost is covered by the next one',
-    MEMBERSHIP,
-    'if (after > reported) this.#wake()',
-    'void after',
+    '    if (gone.length > 0 || [...noted].some(([id, last]) => before.get(id) !== last))\n      this.report((to) => to.woken?.(OTHERS))\n',
+    '',
   ),
   several(
     'a pause reaches one process',

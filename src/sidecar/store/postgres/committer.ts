@@ -83,7 +83,7 @@ export class Committer {
   readonly #ownership: Ownership
   readonly #witness: Witness
   readonly #part: Part
-  readonly #onNoted: (number: number) => void
+  readonly #onShared: (number: number) => void
   #queue: Write[] = []
   /**
    * What the next transaction takes. `none`: there is no next one yet. `urgent`: all writes except outcomes that may
@@ -110,15 +110,15 @@ export class Committer {
     ownership: Ownership
     witness: Witness
     part: Part
-    /** Called after a commit that may concern other processes, with its number. */
-    onNoted: (number: number) => void
+    /** Called after a commit that may concern other processes, with its number. A single statement always may. */
+    onShared: (number: number) => void
   }) {
     this.#database = parts.database
     this.#clock = parts.clock
     this.#ownership = parts.ownership
     this.#witness = parts.witness
     this.#part = parts.part
-    this.#onNoted = parts.onNoted
+    this.#onShared = parts.onShared
   }
 
   /** `effect` updates memory: it runs after the commit, before any other write of this process begins. */
@@ -268,7 +268,7 @@ export class Committer {
       throw error
     }
     this.#report([write], new Map([[write, result]]), started)
-    this.#onNoted(number)
+    this.#onShared(number)
   }
 
   async #transact(writes: readonly Write[], optimistic: boolean): Promise<void> {
@@ -320,7 +320,7 @@ export class Committer {
     }
     this.#part.committed()
     this.#report(writes, results, started)
-    if (concernsOthers) this.#onNoted(number)
+    if (concernsOthers) this.#onShared(number)
   }
 
   /** The writes are durable. */

@@ -167,7 +167,8 @@ export class Ownership implements LeaseTable {
          (SELECT count(*) FROM sidecar.leases WHERE shard <> ${LEADER} AND owner IS NULL) AS shards,
          (SELECT r.stream_connected FROM sidecar.leases l JOIN sidecar.replicas r ON r.id = l.owner WHERE l.shard = ${LEADER})
            AS "streamConnected",
-         (SELECT coalesce(jsonb_object_agg(replica, coalesce(noted, last)), '{}') FROM sidecar.commits WHERE replica <> $1) AS noted
+         (SELECT coalesce(jsonb_object_agg(replica, coalesce(noted, last)), '{}') FROM sidecar.commits
+           WHERE replica <> $1 AND NOT fenced) AS noted
        FROM sidecar.replicas`,
       [this.#parts.id],
     )

@@ -142,7 +142,7 @@ function createStore(
   })
   const { membership } = ownership
   const wakes = new Wakes({ database, clock: time.lease, log: lines, membership })
-  membership.subscribe({ lost: () => wakes.noteLeases() })
+  membership.subscribe({ lost: () => wakes.noteLeases(), missed: () => wakes.noteGap() })
   const begun = new BegunAttempts(clock, (run, effect) => write(run, effect, OF_FEW))
   const committer = new Committer({
     database,
@@ -150,7 +150,7 @@ function createStore(
     ownership,
     witness,
     part: begun,
-    onNoted: (number) => wakes.noteCommit(number),
+    onShared: (number) => wakes.noteCommit(number),
   })
   const lanes = new Lanes(membership, begun, (pos) => markDamaged(pos))
   const facts = new Facts(lanes)
@@ -444,16 +444,21 @@ function createStore(
     settings: createSettings({ clock, lanes, write, ask, wake }),
     operator: {
       async retry(selection) {
-        const count = await redelivery.retry(selection)
-        wake('lanes')
-        return { count }
+        try {
+          return { count: await redelivery.retry(selection) }
+        } finally {
+          wake('lanes')
+        }
       },
       async replay(name, from) {
         const handler = lanes.configured.find(name)
         if (handler === null) return { count: 0 }
-        const count = await redelivery.replay(handler.number, (type) => handler.wants(type), from)
-        wake('lanes')
-        return { count }
+        // It takes several transactions, of which a later one may fail.
+        try {
+          return { count: await redelivery.replay(handler.number, (type) => handler.wants(type), from) }
+        } finally {
+          wake('lanes')
+        }
       },
     },
     shards: {

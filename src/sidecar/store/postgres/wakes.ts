@@ -42,8 +42,7 @@ interface WakesParts {
 
 /**
  * When the leader commits frames for a session of another process, a wake (NOTIFY) makes that process look at its
- * queues within milliseconds. A lost wake costs about a second: then each process finds the number of a commit that no
- * wake has reported.
+ * queues within milliseconds. A lost wake costs about a second: then each process checks what the others have written.
  */
 export class Wakes {
   readonly #parts: WakesParts
@@ -52,9 +51,10 @@ export class Wakes {
   #shards: Set<number> | null = new Set()
   #hints: string[] = []
   /** The number of the last commit that may concern others. */
-  #noted = 0
+  #last = 0
   /** The same, when the last notification was sent. */
   #sent = 0
+  #hasGap = false
   #leases = false
   #sending: Timer | null = null
   #connection: Listening | null = null
@@ -83,11 +83,16 @@ export class Wakes {
     this.#arm()
   }
 
-  /** Called after a commit that may concern others: also if it has no topic, the others need not look for it. */
+  /** Called after the topics of a commit that may concern others are noted: the others need not look for it. */
   noteCommit(number: number): void {
-    this.#noted = number
+    this.#last = number
     if (this.#parts.membership.live > 1) this.#arm()
     else this.#sent = number
+  }
+
+  /** An earlier commit was stored though its answer was lost, so its topics are not noted: the others look for it. */
+  noteGap(): void {
+    this.#hasGap = true
   }
 
   /** Leases were freed, or a process joined: the others must look. */
@@ -105,8 +110,8 @@ export class Wakes {
     const { id } = this.#parts.membership
     const head = ascii({
       from: id,
-      after: this.#sent,
-      last: this.#noted,
+      after: this.#hasGap ? this.#last : this.#sent,
+      last: this.#last,
       topics: [...this.#topics],
       shards: this.#shards === null ? null : [...this.#shards],
       leases: this.#leases,
@@ -116,7 +121,9 @@ export class Wakes {
       if (text.length + hint.length + 3 > MOST) break
       text += index === 0 ? hint : `,${hint}`
     }
-    this.#sent = this.#noted
+    // Without a new number, the others would not see the gap.
+    if (this.#last > this.#sent) this.#hasGap = false
+    this.#sent = this.#last
     this.#topics.clear()
     this.#shards = new Set()
     this.#hints = []

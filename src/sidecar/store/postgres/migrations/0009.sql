@@ -1,6 +1,6 @@
--- A process looks at all its lanes once a second if another one has written. In a burst with two replicas, one of them read
--- half of its deliveries from here though it had them in memory: the other one stored outcomes. `noted` is the number of the
--- last transaction that may concern others. null: a process of an older version, of which each may.
+-- A process looked at all its work once a second if another one had written anything, such as outcomes. `noted` is the number
+-- of the last transaction that may concern others, which a notification reports as well. It is null in a row of an older
+-- version, whose transactions may all concern others.
 ALTER TABLE sidecar.commits ADD COLUMN noted bigint;
 
 CREATE FUNCTION sidecar.admit(me text, commit_number bigint, excludes text, concerns_others boolean) RETURNS void LANGUAGE plpgsql AS $$
