@@ -233,8 +233,8 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   test('a call that is deferred past its deadline gets the fixed error in time', async () => {
     await using rig = await open()
     rig.app.run = () => ({ status: 202 })
-    // The answer is sent a tenth of the deadline early: 0.5 s is enough on a machine that is busy with other tests.
-    const session = await rig.client.withTools({ lookup_order: 5 })
+    // The answer is sent a second before the deadline. A deadline of 5 s leaves half a second, which a busy machine exceeds.
+    const session = await rig.client.withTools({ lookup_order: 10 })
     await rig.client.send(session, CALL)
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(answersOf(rig)).toMatchObject([{ output: null, error: FIXED }])
@@ -267,8 +267,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
       tools: { lookup_order: { timeout: '20s', retry: { attempts: 5, base: '1ms', max: '2ms' } } },
     })
     rig.app.run = () => ({ hang: true })
-    // Sent 0.5 s early, as above. With a deadline of 2 s it was 0.2 s, and a busy machine was later than that once.
-    const session = await rig.client.withTools({ lookup_order: 5 })
+    const session = await rig.client.withTools({ lookup_order: 10 })
     await rig.client.send(session, CALL)
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('error')

@@ -158,9 +158,9 @@ export async function open(openDetails: ProfileName = 'a', options: EmulatorOpti
   return new Bench(emulator, openDetails === 'a' ? profileA : profileB)
 }
 
-/** Tries until `find` gives something, and fails after five seconds. */
+/** Tries until `find` gives something, and fails after 20 s: a burst of 20,000 frames takes one, and on a slow machine six. */
 export async function until<T>(find: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  const limit = performance.now() + 5000
+  const limit = performance.now() + 20_000
   for (;;) {
     const found = await find()
     if (found !== undefined) return found
