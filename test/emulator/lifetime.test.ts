@@ -46,7 +46,7 @@ describe('the start and the end of the emulator', () => {
 
   it('keeps no process alive once it is closed', async () => {
     const program = new URL('./closing.ts', import.meta.url).pathname
-    const { stdout } = await promisify(execFile)(process.execPath, [program], { timeout: 15_000 })
+    const { stdout } = await promisify(execFile)(process.execPath, [program], { timeout: 60_000 })
     expect(stdout).toBe('closed\n')
   })
 

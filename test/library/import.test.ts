@@ -28,7 +28,7 @@ interface Seen {
 
 async function look(module: string, then?: string): Promise<Seen> {
   const given = ['--input-type=module', '--eval', program(module, then)]
-  const { stdout } = await promisify(execFile)(process.execPath, given, { timeout: 10_000 })
+  const { stdout } = await promisify(execFile)(process.execPath, given, { timeout: 60_000 })
   return JSON.parse(stdout) as Seen
 }
 
