@@ -8,7 +8,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import { SHARDS, shardOf, WAKE_TOPICS, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
-import { Membership } from '../../src/sidecar/store/membership.ts'
+import { Membership, type LeaseTable, type Survey } from '../../src/sidecar/store/membership.ts'
 import type { Clock } from '../../src/std/ports.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -57,6 +57,29 @@ async function replica(url: string, lease: Clock = systemClock(), more: Appearan
   await store.shards.join()
   const id = (await store.shards.replicas()).find(({ self }) => self)?.id ?? ''
   return { store, id, owned, wakes, lost, renewals }
+}
+
+/** One of two processes, with nothing to take. */
+const SURVEY: Survey = {
+  live: 2,
+  dead: [],
+  free: { leader: false, shards: 0 },
+  streamConnected: false,
+  noted: new Map(),
+}
+
+/** The process `me` without a database. `table`: what differs from a table in which nothing happens. */
+function memberOf(clock: Clock, table: Partial<LeaseTable>): Membership {
+  const quiet: LeaseTable = {
+    renew: async () => true,
+    survey: async () => SURVEY,
+    fence: async () => undefined,
+    take: async () => [],
+    release: async () => undefined,
+  }
+  const membership = new Membership({ id: 'me', clock, claimed: () => 0, table: { ...quiet, ...table } })
+  onTestFinished(() => membership.stop())
+  return membership
 }
 
 async function several(url: string, count: number): Promise<Replica[]> {
@@ -456,28 +479,14 @@ describe('a takeover', () => {
     const clock = new VirtualClock()
     const fenced: string[] = []
     let unreachable = false
-    const membership = new Membership({
-      id: 'me',
-      clock,
-      claimed: () => 0,
-      table: {
-        async renew() {
-          if (unreachable) throw new Error('unreachable')
-          return true
-        },
-        survey: async () => ({
-          live: 2,
-          dead: ['other'].slice(fenced.length),
-          free: { leader: false, shards: 0 },
-          streamConnected: false,
-          noted: new Map(),
-        }),
-        fence: async (dead) => void fenced.push(dead),
-        take: async () => [],
-        release: async () => undefined,
+    const membership = memberOf(clock, {
+      async renew() {
+        if (unreachable) throw new Error('unreachable')
+        return true
       },
+      survey: async () => ({ ...SURVEY, dead: ['other'].slice(fenced.length) }),
+      fence: async (dead) => void fenced.push(dead),
     })
-    onTestFinished(() => membership.stop())
     fenced.push('none is dead yet')
     await membership.begin()
     await membership.join()
@@ -490,78 +499,6 @@ describe('a takeover', () => {
     expect(fenced).toEqual([])
     await clock.advance(3000)
     expect(fenced).toEqual(['other'])
-  })
-
-  describe('looks at its work', () => {
-    const OTHERS = WAKE_TOPICS.filter((topic) => topic !== 'lanes')
-
-    /** `noted`: of other processes the number of the last write, as in the database. `looks`: topics, one line for each look. */
-    async function watched() {
-      const [clock, looks, noted] = [new VirtualClock(), [] as string[], new Map<string, number>()]
-      const membership = new Membership({
-        id: 'me',
-        clock,
-        claimed: () => 0,
-        table: {
-          renew: async () => true,
-          survey: async () => ({
-            live: 2,
-            dead: [],
-            free: { leader: false, shards: 0 },
-            streamConnected: true,
-            noted: new Map(noted),
-          }),
-          fence: async () => undefined,
-          take: async () => [],
-          release: async () => undefined,
-        },
-      })
-      onTestFinished(() => membership.stop())
-      membership.subscribe({ woken: ({ topics }) => looks.push([...topics].join(' ')) })
-      await membership.begin()
-      await membership.join()
-      return { membership, clock, looks, noted }
-    }
-
-    it('but for its lanes, whenever another process has written: no wake was lost', async () => {
-      const { membership, clock, looks, noted } = await watched()
-      for (let last = 1; last <= 3; last++) {
-        noted.set('other', last)
-        await clock.advance(1010)
-        membership.heard('other', { after: last - 1, last })
-        await clock.advance(990)
-      }
-      expect(looks).toEqual(Array.from({ length: 3 }, () => OTHERS.join(' ')))
-    })
-
-    it('at its lanes about a second after a wake was lost, once', async () => {
-      const { clock, looks, noted } = await watched()
-      noted.set('other', 1)
-      await clock.advance(1200)
-      await clock.advance(10_000)
-      expect(looks).toEqual([OTHERS.join(' '), 'lanes'])
-    })
-
-    it('at its lanes at once when a wake shows that one before it was lost', async () => {
-      const { membership, looks } = await watched()
-      membership.heard('other', { after: 0, last: 3 })
-      expect(looks).toEqual([])
-      membership.heard('other', { after: 4, last: 6 })
-      expect(looks).toEqual(['lanes'])
-      membership.heard('other', { after: 6, last: 7 })
-      expect(looks).toEqual(['lanes'])
-    })
-
-    it('at everything when another process has ended: its last wake may be missing', async () => {
-      const { membership, clock, looks, noted } = await watched()
-      noted.set('other', 4)
-      membership.heard('other', { after: 0, last: 4 })
-      await clock.advance(2000)
-      looks.length = 0
-      noted.delete('other')
-      await clock.advance(1000)
-      expect(looks).toEqual([OTHERS.join(' '), 'lanes'])
-    })
   })
 
   it('never gives an epoch again, also when processes come and leave', async () => {
@@ -578,6 +515,60 @@ describe('a takeover', () => {
       await store.close()
     }
     expect(seen.size).toBe(3 * (SHARDS + 1))
+  })
+})
+
+describe('a process looks at its work', () => {
+  const OTHERS = WAKE_TOPICS.filter((topic) => topic !== 'lanes')
+
+  /** `noted`: of other processes the number of the last write, as in the database. `looks`: topics, one line for each look. */
+  async function watched() {
+    const [clock, looks, noted] = [new VirtualClock(), [] as string[], new Map<string, number>()]
+    const membership = memberOf(clock, { survey: async () => ({ ...SURVEY, noted: new Map(noted) }) })
+    membership.subscribe({ woken: ({ topics }) => looks.push([...topics].join(' ')) })
+    await membership.begin()
+    await membership.join()
+    return { membership, clock, looks, noted }
+  }
+
+  it('but for its lanes, whenever another process has written: no wake was lost', async () => {
+    const { membership, clock, looks, noted } = await watched()
+    for (let last = 1; last <= 3; last++) {
+      noted.set('other', last)
+      await clock.advance(1010)
+      membership.heard('other', { after: last - 1, last })
+      await clock.advance(990)
+    }
+    expect(looks).toEqual(Array.from({ length: 3 }, () => OTHERS.join(' ')))
+  })
+
+  it('at its lanes about a second after a wake was lost, once', async () => {
+    const { clock, looks, noted } = await watched()
+    noted.set('other', 1)
+    await clock.advance(1200)
+    await clock.advance(10_000)
+    expect(looks).toEqual([OTHERS.join(' '), 'lanes'])
+  })
+
+  it('at its lanes at once when a wake shows that one before it was lost', async () => {
+    const { membership, looks } = await watched()
+    membership.heard('other', { after: 0, last: 3 })
+    expect(looks).toEqual([])
+    membership.heard('other', { after: 4, last: 6 })
+    expect(looks).toEqual(['lanes'])
+    membership.heard('other', { after: 6, last: 7 })
+    expect(looks).toEqual(['lanes'])
+  })
+
+  it('at everything when another process has ended: its last wake may be missing', async () => {
+    const { membership, clock, looks, noted } = await watched()
+    noted.set('other', 4)
+    membership.heard('other', { after: 0, last: 4 })
+    await clock.advance(2000)
+    looks.length = 0
+    noted.delete('other')
+    await clock.advance(1000)
+    expect(looks).toEqual([OTHERS.join(' '), 'lanes'])
   })
 })
 

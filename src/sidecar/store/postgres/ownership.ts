@@ -98,7 +98,7 @@ interface Passage {
 export type Exclusion = 'writes' | 'lanes' | 'nothing'
 
 /** What a transaction means for the other processes. */
-export interface Effect {
+interface Effect {
   /** What they must not do meanwhile. */
   excludes: Exclusion
   /** Afterwards there may be work for them: if they get no wake, they find it by this. */

@@ -235,9 +235,12 @@ export class Checkpoints {
 
   /** @returns false when its value is not `from`. */
   move({ name, to, from }: CheckpointMove): boolean {
-    if (from === undefined) this.set(name, to)
-    else return (from === null ? this.#begin.run(name, to) : this.#move.run(to, name, from)).changes === 1
-    return true
+    if (from === undefined) {
+      this.set(name, to)
+      return true
+    }
+    const moved = from === null ? this.#begin.run(name, to) : this.#move.run(to, name, from)
+    return moved.changes === 1
   }
 }
 
