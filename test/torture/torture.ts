@@ -4,7 +4,7 @@ import { readCommand } from '../support/command.ts'
 import { useTorturePorts } from '../support/listen.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { describeFailovers, measureFailovers, tooSlow, type Failover } from './replicas/failover.ts'
-import { playReplicas } from './replicas/round.ts'
+import { playReplicas, type ReplicaStorm } from './replicas/round.ts'
 import { describeFaults, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
 
@@ -116,16 +116,8 @@ async function playReplicaRounds(
   for (let seed = first; ; seed++) {
     const over = kills === null ? performance.now() >= end : wanted <= 0
     if (rounds === null ? over : seed >= first + rounds) return outcomes
-    const chance = new Chance(seed, 'storm')
-    const outcome = await playReplicas(
-      { seed, ...world },
-      {
-        kills: kills === null ? null : Math.min(REPLICA_KILLS, wanted),
-        ms: chance.int(40_000, 80_000),
-        between: chance.pick([3000, 8000, 25_000]),
-        longest: chance.pick([5000, 40_000, 120_000]),
-      },
-    )
+    const most = kills === null ? null : Math.min(REPLICA_KILLS, wanted)
+    const outcome = await playReplicas({ seed, ...world }, replicaStormOf(seed, most))
     wanted -= killsOf(outcome)
     outcomes.push(outcome)
     process.stdout.write(`${progress(outcomes, { kills })}\n`)
@@ -139,6 +131,15 @@ function stormOf(seed: number, kills: number | null): Storm {
   if (kills !== null) return { kills, ms: LONGEST_ROUND, longest: 600, early: 0.4 }
   const chance = new Chance(seed, 'storm')
   return { kills: null, ms: chance.int(10_000, 30_000), longest: chance.pick(LIVES), early: 0.2 }
+}
+
+/** Where kills are counted, a replica fails every few seconds, so that a kill comes amid the takeover after another one. */
+function replicaStormOf(seed: number, kills: number | null): ReplicaStorm {
+  const chance = new Chance(seed, 'storm')
+  const ms = kills === null ? chance.int(40_000, 80_000) : LONGEST_ROUND
+  const between = chance.pick(kills === null ? [3000, 8000, 25_000] : [2000, 4000, 8000])
+  const longest = chance.pick(kills === null ? [5000, 40_000, 120_000] : [3000, 5000, 20_000])
+  return { kills, ms, between, longest }
 }
 
 function killsOf({ tally }: Outcome): number {
