@@ -308,6 +308,33 @@ it('a session is read on at once until all of its items are reported, in any num
   expect(types?.filter((type) => type === 'said')).toHaveLength(items.length)
 })
 
+it('a session from before the first look makes no facts of its old items, in any number', async () => {
+  const hours = (count: number): number => count * 3_600_000
+  const items = Array.from({ length: 4321 }, (_, index) =>
+    readItem(
+      {
+        id: `item_${index}`,
+        type: 'message',
+        created_at: index < 4300 ? hours(1) : hours(5) + index,
+        detail: { event: index < 4300 ? 'old' : 'new' },
+      },
+      's',
+    ),
+  )
+  const session = sessionIs('working', hours(5))
+  const { facts, reader, readOn } = open({
+    readSession: async () => session,
+    listItems: async (_session, { after, limit = 20 }) => {
+      const from = items.findIndex(({ id }) => id === after) + 1
+      return { data: items.slice(from, from + limit), hasMore: from + limit < items.length, lastId: null }
+    },
+  })
+  await reader.readFirst(session, hours(5))
+  const types = facts.map(({ type }) => type)
+  for (let more = await readOn(); more !== null; more = await readOn()) types.push(...more)
+  expect(types.filter((type) => type === 'old' || type === 'new')).toEqual(Array(21).fill('new'))
+})
+
 it('items of which a whole page cannot be read do not hide those that follow', async () => {
   const ids = Array.from({ length: 350 }, (_, index) => `item_${index}`)
   const bad = (id: string): boolean => ids.indexOf(id) > 20 && ids.indexOf(id) < 340

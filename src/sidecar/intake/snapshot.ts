@@ -587,7 +587,9 @@ export function createItems(options: {
     const name = lastItemOf(sessionId)
     const items = known?.items ?? (await knownOf(sessionId))
     let after = items.last
-    const boundary = Math.max(after === null ? since : 0, await begun(items.since))
+    // A session had more items before the first look than one read takes: the later reads skip the rest of them. Items
+    // of the last hour make facts, because one of that time may have come since: a fact too many is better than a missing one.
+    const boundary = Math.max(after === null ? since : since - QUIET, await begun(items.since))
     for (let page = 0; page < PAGES; page++) {
       const { data, hasMore, lastId } = await service.listItems(
         sessionId,
