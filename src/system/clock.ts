@@ -1,3 +1,4 @@
+import { uptime } from 'node:os'
 import type { Clock, Timer } from '../std/ports.ts'
 
 /** The longest wait of Node's timers, milliseconds; a longer one would end at once. */
@@ -6,12 +7,57 @@ const LONGEST = 2 ** 31 - 1
 /** A timer that fires later than this shows that the event loop stood still, milliseconds. */
 export const STALLED = 100
 
+/** After such a step of the wall clock, the machine may have been suspended, milliseconds. */
+const STEP = 1000
+
+/** What a machine knows of the time, milliseconds. */
+interface Times {
+  wall: () => number
+  /** Stands still while the machine is suspended. */
+  running: () => number
+  /** Goes on while the machine is suspended. */
+  booted: () => number
+}
+
+/**
+ * A laptop is closed for a minute. The clock of `performance` stood still, so a replica would take its leases for valid that
+ * another one has taken over. When the wall clock has jumped ahead, the time since the boot of the machine shows whether it was
+ * suspended, or only the wall clock was set.
+ */
+export function steadyTime({ wall, running, booted }: Times): () => number {
+  const before = booted() - running()
+  let ahead = wall() - running()
+  let suspended = 0
+  return () => {
+    const now = running()
+    const step = wall() - now - ahead
+    ahead += step
+    if (step > STEP) suspended = Math.max(suspended, booted() - now - before)
+    return now + suspended
+  }
+}
+
+const steady = steadyTime({
+  wall: () => Date.now(),
+  running: () => performance.now(),
+  booted,
+})
+
+/** A sandbox may refuse the question: then no suspension is known. */
+function booted(): number {
+  try {
+    return uptime() * 1000
+  } catch {
+    return performance.now()
+  }
+}
+
 /** The clock of the machine. */
 export function systemClock(): Clock {
   const { timeOrigin } = performance
   return {
     now: () => Date.now(),
-    steady: () => timeOrigin + performance.now(),
+    steady: () => timeOrigin + steady(),
     after,
     // After everything that this pass of the event loop starts. Otherwise the request of a prefetch would be written
     // only after the commit of its hint.

@@ -1,6 +1,33 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../src/system/clock.ts'
+import { steadyTime, systemClock } from '../../src/system/clock.ts'
 import { systemRandom } from '../../src/system/random.ts'
+
+describe('the steady time', () => {
+  const machine = { wall: 1_000_000, running: 5000, booted: 90_000 }
+  const pass = (ms: number, ...clocks: (keyof typeof machine)[]): void => {
+    for (const clock of clocks) machine[clock] += ms
+  }
+  const steady = steadyTime({
+    wall: () => machine.wall,
+    running: () => machine.running,
+    booted: () => machine.booted,
+  })
+
+  test('goes on while the machine is suspended, and not when the wall clock is set', () => {
+    expect(steady()).toBe(5000)
+    pass(40, 'wall', 'running', 'booted')
+    expect(steady()).toBe(5040)
+    pass(3_600_000, 'wall')
+    expect(steady()).toBe(5040)
+    pass(-7_200_000, 'wall')
+    expect(steady()).toBe(5040)
+    pass(30_000, 'wall', 'booted')
+    expect(steady()).toBe(35_040)
+    pass(60, 'wall', 'running', 'booted')
+    pass(20_000, 'wall', 'booted')
+    expect(steady()).toBe(55_100)
+  })
+})
 
 describe('the clock', () => {
   const clock = systemClock()
