@@ -6,6 +6,7 @@ import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
 import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
+import type { Store } from '../../src/core/store.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { systemRandom } from '../../src/system/random.ts'
 import { cli } from '../cli/process.ts'
@@ -113,6 +114,67 @@ describe.skipIf(!installed).each([
     expect(checked.out).toMatch(/✓ store .*the connection goes through a pooler/)
   })
 })
+
+test.skipIf(!installed)(
+  'behind a pooler, a commit is on disk where the role does not wait for that',
+  async () => {
+    const direct = await createDatabase()
+    const { pathname } = new URL(direct)
+    await administer(direct, `ALTER DATABASE ${pathname.slice(1)} SET synchronous_commit = off`)
+    const database = await openDatabase({ url: await pool(direct, []) }, () => undefined)
+    onTestFinished(() => database.close())
+    const transaction = await database.begin()
+    const setting = "SELECT current_setting('synchronous_commit') AS setting"
+    expect(await transaction.rows(setting)).toEqual([{ setting: 'on' }])
+    await transaction.rollback()
+    // The next client gets the connection as it was.
+    expect(await database.rows(setting)).toEqual([{ setting: 'off' }])
+  },
+)
+
+test.skipIf(!installed)(
+  'two replicas behind a pooler share the work, and one takes over that of the other',
+  async () => {
+    const url = await pool(await createDatabase(), [])
+    const open = async (): Promise<Store> => {
+      const store = await openPostgresStore({
+        database: { url },
+        clock: systemClock(),
+        log: keepingLog(),
+        random: systemRandom(),
+      })
+      await store.settings.registerHandlers([everything('app')])
+      await store.shards.join()
+      return store
+    }
+    const [one, other] = [await open(), await open()]
+    onTestFinished(() => one.close())
+    const sessions = Array.from({ length: 20 }, (_, index) => `ses_${index}`)
+    await until(
+      'shards of both',
+      () => {
+        const count = sessions.filter((session) => other.shards.owns(session)).length
+        return count > 0 && count < sessions.length
+      },
+      20_000,
+    )
+    const woken: string[] = []
+    other.shards.subscribe({ woken: ({ topics }) => void woken.push(...topics) })
+    const { lanes } = await one.log.commit({
+      facts: sessions.map((session, index) => frameFact(index + 1, session)),
+      cursor: '20',
+    })
+    const ours = lanes.filter(({ claimed }) => claimed).map(({ lane }) => lane)
+    // No notification arrives: a timer finds it.
+    await until('a look at the lanes', () => woken.includes('lanes'), 8000)
+    const theirs = await other.lanes.claim({ handler: 'app', lanes: 99 })
+    expect([...ours, ...theirs].map(({ key }) => key).toSorted()).toEqual(sessions.toSorted())
+    for (const lane of theirs) await other.lanes.release(lane)
+    await other.close()
+    await until('all shards', () => sessions.every((session) => one.shards.owns(session)), 20_000)
+    expect(await one.lanes.claim({ handler: 'app', lanes: 99 })).toHaveLength(theirs.length)
+  },
+)
 
 test.skipIf(!installed)('a pooler is found although the database has the same limit of its own', async () => {
   const direct = await createDatabase()

@@ -38,8 +38,8 @@ export interface DatabaseAddress {
  * all others fail.
  */
 export interface Transaction extends Queries {
-  /** Several statements at once, which are not prepared. */
-  script(text: string): Promise<void>
+  /** Several statements at once, which are not prepared. `longest`: milliseconds that they may take, if it is set. */
+  script(text: string, longest?: number): Promise<void>
   /**
    * Sent directly behind the statements that are under way.
    * @throws {StoreError} when the server rolled back, or when its answer was lost.
@@ -130,6 +130,13 @@ const PLANNED_ONCE = {
   enable_mergejoin: 'off',
   jit: 'off',
 }
+/**
+ * An administrator turned `synchronous_commit` off for a role with many jobs. After a crash of the server, a tool ran again
+ * whose result had been posted, because its commit was lost. The other values keep what is committed. `isLocal`: for one
+ * transaction.
+ */
+const durable = (isLocal: boolean): string =>
+  `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', ${isLocal}) END`
 /** A statement alone has the isolation of each transaction that `begin` makes, whatever the server's default is. */
 const ALONE = { ...PLANNED_ONCE, default_transaction_isolation: 'read committed' }
 /** A transaction that may concern many rows plans each statement with parameters for its values, and does not keep the plan. */
@@ -185,14 +192,16 @@ export async function openDatabase(
   const odd = longest - 27
   const pooled = await isPooled(new pg.Client({ ...config, ...limits, statement_timeout: odd }), odd)
   if (!pooled) Object.assign(config, limits)
+  // Behind a pooler, the setting would reach the other clients: there, each transaction has it.
+  const lasting = pooled ? '' : `, ${durable(false)}`
   const pooling: PoolConfig = {
     ...config,
     allowExitOnIdle: true,
-    ...(standby ? {} : { verify: verify() }),
+    ...(standby ? {} : { verify: verify(lasting) }),
   }
   const readers = new pg.Pool({
     ...pooling,
-    ...(lookups && !pooled ? { verify: verify(ALONE) } : {}),
+    ...(lookups && !pooled ? { verify: verify(columnsOf(ALONE) + lasting) } : {}),
     max: Math.max(1, connections - 1),
     idleTimeoutMillis: TIMES.idle,
   })
@@ -205,7 +214,7 @@ export async function openDatabase(
   })
   const singles = new pg.Pool({
     ...pooling,
-    verify: verify(ALONE),
+    verify: verify(columnsOf(ALONE) + lasting),
     pipeline: true,
     max: 1,
     idleTimeoutMillis: 0,
@@ -282,8 +291,8 @@ async function isPooled(client: Client, limit: number): Promise<boolean> {
  * During a failover, DNS may lead to a standby, whose connections last. A server that becomes a standby starts again, so
  * it is enough to ask at the start of a connection.
  */
-function verify(settings: Readonly<Record<string, string>> = {}): NonNullable<PoolConfig['verify']> {
-  const text = `SELECT pg_is_in_recovery() AS standby${columnsOf(settings)}`
+function verify(columns: string): NonNullable<PoolConfig['verify']> {
+  const text = `SELECT pg_is_in_recovery() AS standby${columns}`
   return (client, done) =>
     client.query<{ standby: boolean }>(text, (error, result) =>
       done(error ?? (result.rows[0]?.standby === false ? undefined : new StandbyError())),
@@ -439,7 +448,8 @@ async function begin(
     // READ COMMITTED, whatever the server’s default is: the check of the fence must see what was committed while it
     // waited.
     const mode = `ISOLATION LEVEL READ COMMITTED${guarded ? ' READ WRITE' : ''}`
-    begun = attempt(() => connection.query(`BEGIN ${mode}${sets.join('')}`))
+    const durably = limits === null ? '' : `; SELECT ${durable(true)}`
+    begun = attempt(() => connection.query(`BEGIN ${mode}${sets.join('')}${durably}`))
     // If BEGIN fails, the statements behind it report that. A transaction may also be given up before the first of
     // them.
     begun.catch(() => undefined)
@@ -457,8 +467,11 @@ async function begin(
   return {
     rows: <R>(text: string, values?: readonly Value[]) => inTransaction(() => queries.rows<R>(text, values)),
     change: (text, values) => inTransaction(() => queries.change(text, values)),
-    async script(text) {
-      await inTransaction(() => attempt(() => connection.query(text)))
+    async script(text, longest) {
+      if (longest !== undefined)
+        await inTransaction(() => connection.query(`SET LOCAL statement_timeout = ${longest}`))
+      const patience = longest === undefined ? {} : { query_timeout: longest + TIMES.answer }
+      await inTransaction(() => attempt(() => connection.query({ text, ...patience })))
     },
     async commit() {
       open()

@@ -14,6 +14,8 @@ const LOCK = 7_305_262_417
  */
 const LONGEST_WAIT = 500
 const TRIES = 30
+/** A migration that makes an index of ten million rows takes longer than any other statement may, milliseconds. */
+const LONGEST = 600_000
 /** SQLSTATE: the wait for a lock was too long. */
 const LOCKED = '55P03'
 
@@ -76,14 +78,14 @@ export async function migrate(
 
 type Prepare = (step: Transaction) => Promise<void>
 
-/** Another program locks a table that a migration changes. */
+/** Another program locks a table that a migration changes, or another replica migrates. */
 class TableLocked extends Error {
   override readonly name = 'TableLocked'
 }
 
-async function change(step: Transaction, text: string): Promise<void> {
+async function attempt(run: () => Promise<unknown>): Promise<void> {
   try {
-    await step.script(text)
+    await run()
   } catch (error) {
     if (error instanceof StoreError && codeOf(error.cause) === LOCKED)
       throw new TableLocked('a table is locked', { cause: error })
@@ -93,7 +95,7 @@ async function change(step: Transaction, text: string): Promise<void> {
 
 async function migrateIn(step: Transaction, prepare?: Prepare): Promise<void> {
   const known = migrations()
-  await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
+  await attempt(() => step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK]))
   await makeSchema(step)
   const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
   if (version > known.length) {
@@ -106,7 +108,7 @@ async function migrateIn(step: Transaction, prepare?: Prepare): Promise<void> {
   const missing = known.slice(version)
   if (missing.length > 0) await step.script(`SET LOCAL lock_timeout = '${LONGEST_WAIT}ms'`)
   for (const [index, text] of missing.entries()) {
-    await change(step, text)
+    await attempt(() => step.script(text, LONGEST))
     await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [version + index + 1])
   }
   await prepare?.(step)
