@@ -125,6 +125,8 @@ export interface ChannelStatus {
 
 /** An event of the stream that is not stored. */
 export interface TransientEvent {
+  /** The same in all processes; no other event has it. */
+  id: string
   type: string
   sessionId: string | null
   /** The frame's data, JSON text of an object. */

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import type { TransientEvent } from './observer.ts'
 
 /**
  * Three processes share one database: each owns a third of the sessions, by their shards, and one of them is the leader. Only
@@ -28,6 +29,8 @@ export interface Shards {
   report(state: StreamState): void
   /** As the last heartbeat of the leader reported it. */
   readonly streamConnected: boolean
+  /** Called by the leader: passes a transient event of its stream on to the other processes. Some are lost. */
+  shareTransient(event: TransientEvent): void
 }
 
 export interface StreamState {
@@ -51,11 +54,13 @@ export interface ShardTopics {
    * reported its facts.
    */
   missed(): void
+  /** The leader read a transient event from its stream. The frames before it are stored. */
+  transientShared(event: TransientEvent): void
   /** The number of live processes changed; they share the rate budget. */
   population(live: number): void
 }
 
-export const WAKE_TOPICS = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets'] as const
+export const WAKE_TOPICS = ['lanes', 'hints', 'calls', 'facts', 'handlers', 'secrets', 'waits'] as const
 export type WakeTopic = (typeof WAKE_TOPICS)[number]
 
 export interface Wake {
@@ -115,5 +120,6 @@ export function allShards(): Shards {
     get streamConnected() {
       return streamConnected
     },
+    shareTransient: () => undefined,
   }
 }

@@ -6,7 +6,7 @@ import type { Hint, HintScope } from './hint.ts'
 import type { Lease } from './lease.ts'
 import type { Action, Session, SessionSummary, Turn } from './resource.ts'
 import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
-import type { Shards } from './shards.ts'
+import type { Shards, WakeTopic } from './shards.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
@@ -141,7 +141,8 @@ export interface CallQueue {
 export interface Settings {
   /** The value of a checkpoint, null when there is none. */
   checkpoint(name: string): Promise<string | null>
-  setCheckpoint(name: string, value: string | null): Promise<void>
+  /** `topic`: the other processes look for its new value at once. */
+  setCheckpoint(name: string, value: string | null, topic?: WakeTopic): Promise<void>
   /** Registers the handlers; new ones start without a backlog. */
   registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
   pauseHandler(name: string, reason: string | null): Promise<void>

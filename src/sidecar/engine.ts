@@ -204,6 +204,7 @@ export function createEngine(options: EngineOptions): Engine {
   for (const part of [ownership, expectations, summaries, tools, reconciler, dispatcher])
     shards.subscribe(part)
   if (subscription !== null) shards.subscribe(subscription)
+  bus.subscribe({ transient: (event) => shards.shareTransient(event) })
 
   /** Done by the leader before its stream starts, because it concerns the sessions of all replicas. */
   const prepare = async (): Promise<void> => {

@@ -50,7 +50,7 @@ export function shareBudget(parts: {
     const untils = new Map(stored.map(({ bucket, until }) => [bucket, until]))
     const isMissing = ({ bucket, until }: Held): boolean => (untils.get(bucket) ?? 0) + SHORTEST <= until
     if ([...known.values()].some(isMissing))
-      await store.settings.setCheckpoint(HELD, JSON.stringify([...known.values()]))
+      await store.settings.setCheckpoint(HELD, JSON.stringify([...known.values()]), 'waits')
   }
 
   const failed = (error: unknown): void =>
@@ -66,7 +66,7 @@ export function shareBudget(parts: {
       service.share(live)
     },
     woken({ topics }) {
-      if (processes > 1 && topics.has('handlers')) exchange().catch(failed)
+      if (processes > 1 && topics.has('waits')) exchange().catch(failed)
     },
   })
 }

@@ -18,6 +18,7 @@ const fullRelay: Relay = {
   woken: () => undefined,
   missed: () => undefined,
   population: () => undefined,
+  transientShared: () => undefined,
   checkRoom() {
     throw new Problem('rate_limit_exceeded', `${READERS} streams are open`, {
       headers: { 'retry-after': '5' },

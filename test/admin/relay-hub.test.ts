@@ -137,6 +137,10 @@ test('frames do not wait for long when they are large', () => {
   expect(reader.writes).toHaveLength(1)
 })
 
+function eventOf(body: string, sessionId: string | null, after: string | null) {
+  return { id: 'evt_t_0_0', type: 'agent.text', sessionId, body: `"${body}"`, at: 1, after }
+}
+
 /** A hub with a reader, and what is published to it. */
 function readHub() {
   const published: RelayFrame[] = []
@@ -144,8 +148,9 @@ function readHub() {
   return {
     published: () =>
       published.map(({ place, bytes }) => place?.seq ?? bytes.toString().match(/data: "(\w+)"/)?.[1] ?? '?'),
-    transient: (body: string, after: string | null) =>
-      order.transient({ type: 'agent.text', sessionId: null, body: `"${body}"`, at: 1, after }),
+    transient: (body: string, after: string | null) => order.transient(eventOf(body, null, after)),
+    shared: (body: string, sessionId: string, after: string) => order.shared(eventOf(body, sessionId, after)),
+    added: (seq: string) => order.factsAdded([{ ...frameFact(seq, 's-a'), pos: Number(seq) }]),
     /** `seqs` are new; `cursor`: the last of the batch. */
     durable: (seqs: readonly string[], cursor: string) => {
       order.factsAdded(seqs.map((seq) => ({ ...frameFact(seq, 's-a'), pos: Number(seq) })))
@@ -153,6 +158,24 @@ function readHub() {
     },
   }
 }
+
+// With several replicas, each commit is read from the log: a transient frame may come between the frame and its cursor.
+test('transient frames stay in their order while the frame before them is read from the log', () => {
+  const { published, transient, added } = readHub()
+  transient('a', '10')
+  added('10')
+  transient('b', '10')
+  expect(published()).toEqual(['10', 'a', 'b'])
+})
+
+test('a late transient frame of another process is left out where its session has a newer frame', () => {
+  const { published, shared, durable } = readHub()
+  durable(['3', '4'], '4')
+  shared('late', 's-a', '3')
+  shared('other', 's-b', '3')
+  shared('next', 's-a', '4')
+  expect(published()).toEqual(['3', '4', 'other', 'next'])
+})
 
 test('a transient frame waits until what came before it is durable', () => {
   const { published, transient, durable } = readHub()
@@ -184,7 +207,7 @@ test('nothing is encoded or held without a reader, and the last position is know
   const published: RelayFrame[] = []
   let last = 0
   const order = inOrder({ size: 0, publish: (one) => published.push(one), pass: (pos) => void (last = pos) })
-  order.transient({ type: 'agent.text', sessionId: null, body: '{}', at: 1, after: '7' })
+  order.transient({ id: 'evt_t_0_0', type: 'agent.text', sessionId: null, body: '{}', at: 1, after: '7' })
   order.factsAdded([{ ...frameFact('7', 's-a'), pos: 3 }])
   expect([published, last]).toEqual([[], 3])
 })

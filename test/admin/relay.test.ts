@@ -92,13 +92,54 @@ test('the first live frame arrives when a second replica joined before it', asyn
   expect(reader.ids).toEqual(['1', '2'])
 })
 
+const delta = (text: string, after: string | null) => ({
+  id: 'evt_t_0_0',
+  type: 'agent.text',
+  sessionId: 's-a',
+  body: `{"type":"agent.text","seq":null,"text":"${text}"}`,
+  at: 1,
+  after,
+})
+
+test('a transient frame of another replica comes behind the stored frames before it', async () => {
+  const { base, relay, store } = await open([1, 2])
+  relay.population(2)
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => reader.retry)
+  await store.log.commit({ facts: [frameFact('3', 's-a')], cursor: '3' })
+  for (const text of ['first', 'second']) relay.transientShared(delta(text, '3'))
+  await reader.has(3)
+  relay.transientShared(delta('third', '3'))
+  await store.log.commit({ facts: [frameFact('4', 's-a')], cursor: '4' })
+  relay.woken({ topics: new Set(['facts']), hints: [] })
+  await reader.has(5)
+  expect(reader.frames.map(({ id, data }) => id ?? /"text":"(.+)"/.exec(data)?.[1])).toEqual([
+    '3',
+    'first',
+    'second',
+    'third',
+    '4',
+  ])
+})
+
+test('a transient frame of another replica waits for no frame that is not stored', async () => {
+  const { base, relay } = await open([1, 2])
+  relay.population(2)
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => reader.retry)
+  // Frame 3 is of a session of another sidecar.
+  relay.transientShared(delta('first', '3'))
+  await reader.has(1)
+  expect(reader.frames.map(({ event }) => event)).toEqual(['agent.text'])
+})
+
 test('a cursor at the end of the log continues live, also after its fact was pruned', async () => {
   const { base, stream, store, relay } = await open([1, 2, 3])
   expect(await store.log.prune(-1)).toMatchObject({ facts: 3 })
   await using reader = await EventReader.open(`${base}/v1/events?transient=1`, { 'last-event-id': '3' })
   await until('a live reader', async () => {
     const body = '{"type":"agent.text","seq":null}'
-    relay.transient({ type: 'agent.text', sessionId: 's-a', body, at: 1, after: null })
+    relay.transient({ id: 'evt_t_0_0', type: 'agent.text', sessionId: 's-a', body, at: 1, after: null })
     return reader.frames.length > 0
   })
   expect(reader.frames[0]?.event).toBe('agent.text')
@@ -213,7 +254,14 @@ test('transient frames go to every reader that does not exclude them, without an
   await using other = await EventReader.open(`${base}/v1/sessions/s-b/events`)
   const readers = [plain, asked, without, other]
   await until('retry', () => readers.every(({ retry }) => retry !== null))
-  relay.transient({ type: 'agent.text', sessionId: 's-a', body: '{"seq":null}', at: 1, after: null })
+  relay.transient({
+    id: 'evt_t_0_0',
+    type: 'agent.text',
+    sessionId: 's-a',
+    body: '{"seq":null}',
+    at: 1,
+    after: null,
+  })
   await stream([1])
   await stream([2], 's-b')
   for (const reader of [plain, asked]) {
@@ -244,7 +292,7 @@ test('a reader that does not read loses transient frames, and is not cut for the
   await until('retry', () => quick.retry)
   const body = JSON.stringify({ seq: null, payload: 'x'.repeat(512 * 1024) })
   for (let count = 1; count <= 64; count++) {
-    relay.transient({ type: 'agent.text', sessionId: 's-a', body, at: 1, after: null })
+    relay.transient({ id: 'evt_t_0_0', type: 'agent.text', sessionId: 's-a', body, at: 1, after: null })
     await quick.has(count)
   }
   await stream([1])

@@ -526,6 +526,25 @@ describe('delivering', () => {
     expect(world.sent).toHaveLength(1)
   })
 
+  it.each([
+    ['a module: those of the sessions of this process, whichever process reads the stream', 'module', 2],
+    ['a handler over HTTP: all, from the process that reads the stream', 'http', 3],
+  ] as const)('gives transient events to %s', async (_, kind, times) => {
+    const target = kind === 'http' ? { kind, url: 'http://127.0.0.1:9', secrets: { current: [] } } : undefined
+    const events = ['agent.text']
+    const world = await deliveryWorld({ spec: target === undefined ? { events } : { events, target } })
+    world.store.shards.owns = (sessionId) => sessionId === 'ses_ours'
+    const { transient, transientShared } = world.dispatcher
+    for (const sessionId of ['ses_ours', 'ses_theirs', 'ses_theirs']) {
+      const event = { id: 'evt_t_0_0', type: 'agent.text', sessionId, body: '{}', at: 1, after: null }
+      transient(event)
+      transientShared(event)
+    }
+    await world.clock.settle()
+    expect(world.sent).toHaveLength(times)
+    expect(world.sent.some(({ sessionId }) => sessionId === 'ses_theirs')).toBe(kind === 'http')
+  })
+
   it('waits for the first reading of a session for two seconds at most', async () => {
     const world = await deliveryWorld()
     await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() })])

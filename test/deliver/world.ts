@@ -123,10 +123,11 @@ export async function deliveryWorld(
   const { pausedAt = null, pauseReason = null } = records[0] ?? {}
   const pause = pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
   worker.start(options.paused === true ? { since: clock.now(), reason: null } : pause)
+  const dispatcher = createDispatcher([worker], { acks, window: new MemoryWindow(), store, log })
   return Object.assign(world, {
     worker,
-    stop: (grace: number) =>
-      createDispatcher([worker], { acks, window: new MemoryWindow(), store, log }).stop(grace),
+    dispatcher,
+    stop: (grace: number) => dispatcher.stop(grace),
     /** Commits facts and wakes the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
       const { lanes } = await store.log.commit({ facts })

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest'
 import { itemFactId, stateFactId, streamFactId } from '../../src/core/fact.ts'
-import { isTransientId } from '../../src/core/transient.ts'
+import { isTransientId, transientId } from '../../src/core/transient.ts'
 import type { CallbackEvent, HandlerContext } from '../../src/core/handler.ts'
-import { transientFact } from '../../src/sidecar/deliver/transient.ts'
 import { createRouter } from '../../src/sidecar/library/handlers.ts'
 
-const passing = () =>
-  transientFact({ type: 'agent.text', sessionId: 's', body: '{}', at: Date.now(), after: null })
+const passing = () => ({ id: transientId(Date.now(), 0) })
 
 test('a transient event is for functions that name its type in full, whatever the others name', async () => {
   const router = createRouter()

@@ -38,7 +38,7 @@ function world() {
       heeded,
       refuse: (bucket: string) => refused({ bucket, wait: 30_000, code: 'rate_limited', status: 429 }),
       async look() {
-        topics.woken?.({ topics: new Set(['handlers']), hints: [] })
+        topics.woken?.({ topics: new Set(['waits']), hints: [] })
         await clock.settle()
       },
     }

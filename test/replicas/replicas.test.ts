@@ -7,6 +7,7 @@ import { freePort } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 import { Deployment, type Replica } from './deployment.ts'
 import { FULL } from '../support/full.ts'
+import { EventReader } from '../admin/event-reader.ts'
 
 /** Several sidecars on one PostgreSQL. */
 
@@ -43,6 +44,27 @@ describe('two replicas', () => {
       expect(delivered).toBeGreaterThan(0)
       expect(shards).toBe(32)
     }
+  })
+
+  test('a reader at each of them gets the same frames, the transient ones too', async () => {
+    await using deployment = await Deployment.open(2)
+    const { rig, replicas } = deployment
+    const readers = await Promise.all(
+      replicas.map(({ program }) => EventReader.open(`${program.admin}/v1/events`)),
+    )
+    await using _closing = new AsyncDisposableStack()
+    for (const reader of readers) _closing.use(reader)
+    await until('open streams', () => readers.every(({ retry }) => retry !== null))
+    const session = await rig.client.start('say Hello')
+    await rig.client.reached(session, 'idle')
+    const [one, other] = readers
+    await until('the end of the turn', () =>
+      readers.every(({ frames }) =>
+        frames.some(({ event }) => event === 'session.idle' || event === 'turn.ended'),
+      ),
+    )
+    expect(one?.frames.some(({ event, id }) => event === 'agent.text' && id === undefined)).toBe(true)
+    await until('the same frames', () => isDeepStrictEqual(one?.frames, other?.frames))
   })
 
   test('an operator pauses, resumes, retries and replays on any of them', async () => {

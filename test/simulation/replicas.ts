@@ -2,6 +2,7 @@ import type { Call, CallRoom, ClaimedCall } from '../../src/core/call.ts'
 import { transition } from '../../src/core/call-machine.ts'
 import type { Lane } from '../../src/core/delivery.ts'
 import type { Lease } from '../../src/core/lease.ts'
+import type { TransientEvent } from '../../src/core/observer.ts'
 import { SHARDS, type Shards, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import type { Batch, ClaimedHint, Committed, HintedSession, LaneRoom, Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/core/store-error.ts'
@@ -243,6 +244,16 @@ export class SharedStore {
     }
   }
 
+  /** The others hear of a transient event, as of a wake. */
+  pass(from: Face, event: TransientEvent): void {
+    const { agenda, chance } = this.#parts
+    if (this.#deaf) return
+    for (const face of this.#faces) {
+      if (face === from || face.sites.pass('store.wake', 'before', ['lost']) === 'lost') continue
+      agenda.in(chance.pick(WAKES), () => face.hearTransient(event), face.life)
+    }
+  }
+
   list(self: string): ReturnType<Shards['replicas']> {
     const { now } = this.#parts.agenda
     const rows = [...this.#replicas].filter(([, { fenced }]) => !fenced)
@@ -481,6 +492,11 @@ export class Face {
     if (wake.topics.size > 0) this.membership.report((to) => to.woken?.(wake))
   }
 
+  hearTransient(event: TransientEvent): void {
+    if (this.isCut || this.membership.lost !== null) return
+    this.membership.report((to) => to.transientShared?.(event))
+  }
+
   /** A clean stop is through: a webhook that still comes is refused. */
   leave(): void {
     this.#closed = true
@@ -704,6 +720,10 @@ export class Face {
       },
       settings: {
         ...settings,
+        setCheckpoint: async (name, value, topic) => {
+          await settings.setCheckpoint(name, value)
+          if (topic !== undefined) this.#wake([topic])
+        },
         pauseHandler: async (name, reason) => {
           await settings.pauseHandler(name, reason)
           this.#wake(['handlers'])
@@ -742,6 +762,9 @@ export class Face {
         report: ({ streamConnected }) => membership.connected(streamConnected),
         get streamConnected() {
           return membership.streamConnected
+        },
+        shareTransient: (event) => {
+          if (!this.isCut) this.#shared.pass(this, event)
         },
       },
       read: inner.read,

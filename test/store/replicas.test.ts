@@ -6,6 +6,7 @@ import type { CallRoom } from '../../src/core/call.ts'
 import type { Ack, Lane } from '../../src/core/delivery.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { SHARDS, shardOf, WAKE_TOPICS, type Wake, type WakeTopic } from '../../src/core/shards.ts'
+import type { TransientEvent } from '../../src/core/observer.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import type { Store } from '../../src/core/store.ts'
 import { Membership, type LeaseTable, type Survey } from '../../src/sidecar/store/membership.ts'
@@ -17,6 +18,8 @@ import { createDatabase } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { FULL } from '../support/full.ts'
+import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
+import { knownVersion, migrate, versionOf } from '../../src/sidecar/store/postgres/schema.ts'
 import { inspectDatabase } from '../../src/sidecar/store/postgres/inspect.ts'
 import { lookupCall } from './call.ts'
 import { everything } from './database.ts'
@@ -33,6 +36,7 @@ interface Replica {
   id: string
   owned: Set<number>
   wakes: Wake[]
+  transients: TransientEvent[]
   lost: StoreError[]
   renewals: string[]
 }
@@ -48,15 +52,17 @@ async function replica(url: string, lease: Clock = systemClock(), more: Appearan
   })
   const owned = new Set<number>()
   const wakes: Wake[] = []
+  const transients: TransientEvent[] = []
   store.shards.subscribe({
     gained: (shards) => shards.forEach((shard) => owned.add(shard)),
     lost: (shards) => shards.forEach((shard) => owned.delete(shard)),
     woken: (wake) => wakes.push(wake),
+    transientShared: (event) => transients.push(event),
   })
   await store.settings.registerHandlers([everything('app')])
   await store.shards.join()
   const id = (await store.shards.replicas()).find(({ self }) => self)?.id ?? ''
-  return { store, id, owned, wakes, lost, renewals }
+  return { store, id, owned, wakes, transients, lost, renewals }
 }
 
 /** One of two processes, with nothing to take. */
@@ -713,14 +719,19 @@ describe('two processes', () => {
 
   it('stores frames while another stores outcomes, and one that stores frames excludes all others that do', async () => {
     const url = await createDatabase()
-    const { store } = await replica(url)
+    const [{ id }, { store }] = [await replica(url, new VirtualClock()), await replica(url)]
     const [other, admin] = [await adminOf(url), await adminOf(url)]
     await other.query('BEGIN')
-    await other.query('SELECT pg_advisory_xact_lock_shared(7305262418)')
+    await other.query("SELECT sidecar.admit($1, 1000, 'nothing', true)", [id])
     await store.log.commit({ facts: [frameFact(1), frameFact(2)], cursor: '2' })
-    await other.query('SELECT pg_advisory_xact_lock(7305262420)')
+    await other.query("SELECT sidecar.admit($1, 1001, 'lanes', true)", [id])
     const frames = store.log.commit({ facts: [frameFact(3)], cursor: '3' })
-    await until('the frames wait', () => isWaiting(admin))
+    await until('the frames wait', async () => {
+      const { rows } = await admin.query(
+        'SELECT FROM pg_locks WHERE NOT granted AND (classid::bigint << 32) + objid::bigint = 7305262420',
+      )
+      return rows.length > 0
+    })
     await other.query('COMMIT')
     await frames
     await other.query('BEGIN')
@@ -789,6 +800,17 @@ describe('two processes', () => {
     expect(await first.store.read.counts()).toMatchObject({ deliveries: { app: { pending: 0, dead: 0 } } })
     expect(await deadlocksOf(await adminOf(url), [first, second])).toBe(0)
   }, 60_000)
+
+  it('a checkpoint that others wait for is announced to them at once', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    await pause(1100)
+    second.wakes.length = 0
+    const since = performance.now()
+    await first.store.settings.setCheckpoint('held', '[]', 'waits')
+    await until('the wake', () => second.wakes.some(({ topics }) => topics.has('waits') && topics.size === 1))
+    expect(performance.now() - since).toBeLessThan(500)
+  })
 
   it('an operator’s pause and retry on one reach the other', async () => {
     const [first, second] = await several(await createDatabase(), 2)
@@ -862,6 +884,53 @@ describe('wakes', () => {
       await lease.advance(500)
       return listens > 1
     })
+  })
+})
+
+describe('transient events', () => {
+  const event = (text: string, after: string | null = null): TransientEvent => ({
+    id: 'evt_t_0_0',
+    type: 'agent.text',
+    sessionId: 'ses_1',
+    body: JSON.stringify({ text }),
+    at: 1,
+    after,
+  })
+
+  it('of the leader reach the other processes, in order, with every character', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    const sent = ['a', 'a', 'nul \u0000', 'emoji 🙂', 'half \ud83d', 'x'.repeat(5000), 'x'.repeat(5000)].map(
+      (text) => event(text),
+    )
+    for (const one of sent) first.store.shards.shareTransient(one)
+    await until('all of them', () => second.transients.length === sent.length)
+    expect(second.transients).toEqual(sent)
+    expect(first.transients).toEqual([])
+  })
+
+  it('that a notification cannot hold, or more than can wait, are left out, and the later ones arrive', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    first.store.shards.shareTransient(event('too large '.repeat(1000)))
+    for (let count = 0; count < 100; count++) first.store.shards.shareTransient(event('x'.repeat(4000)))
+    await until('some of them', () => second.transients.length > 0)
+    const last = event('the last one')
+    first.store.shards.shareTransient(last)
+    await until('the last one', () => second.transients.some(({ body }) => body === last.body))
+    expect(second.transients.length).toBeLessThan(40)
+  })
+
+  it('wait until the frames before them are stored', async () => {
+    const [first, second] = await several(await createDatabase(), 2)
+    if (first === undefined || second === undefined) throw new Error('two were started')
+    await first.store.log.commit({ facts: [frameFact(1)], cursor: '1' })
+    for (const after of ['1', '2']) first.store.shards.shareTransient(event(`after ${after}`, after))
+    await until('the first one', () => second.transients.length > 0)
+    const { rows } = await second.store.read.facts({ limit: 9, order: 'asc' })
+    expect([second.transients.length, rows.length]).toEqual([1, 1])
+    await first.store.log.commit({ facts: [frameFact(2)], cursor: '2' })
+    await until('the second one', () => second.transients.length > 1)
   })
 })
 
@@ -1037,6 +1106,39 @@ it('a migration that waits for a backup does not hold up the older replicas', as
   await store.shards.join()
   expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   expect(longest).toBeLessThan(4000)
+})
+
+// An index of ten million lanes took longer than a statement may: no start could ever finish.
+it('a migration may take longer than any other statement', async () => {
+  const url = await createDatabase()
+  const admin = await adminOf(url)
+  await createSchema(admin, 8)
+  await admin.query(`CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); END';
+    CREATE EVENT TRIGGER slow ON ddl_command_start EXECUTE FUNCTION slow()`)
+  const database = await openDatabase({ url, longest: 100 }, () => undefined)
+  onTestFinished(() => database.close())
+  await migrate(database)
+  expect(await versionOf(database)).toBe(knownVersion())
+})
+
+// A role for many jobs had it off. After a crash of the server, a tool ran again whose result had been posted.
+it('a commit is on disk where the role does not wait for that', async () => {
+  const url = await createDatabase()
+  const admin = await adminOf(url)
+  await admin.query(
+    `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`,
+  )
+  const { store } = await replica(url)
+  await until('the shards', () => store.shards.owns('ses_1'))
+  await admin.query(`CREATE TABLE noted (setting text);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN INSERT INTO public.noted VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+    CREATE TRIGGER note AFTER INSERT OR UPDATE ON sidecar.commits FOR EACH ROW EXECUTE FUNCTION note()`)
+  await store.log.commit({ facts: [frameFact(1)], cursor: '1' })
+  await store.log.commit({ facts: [frameFact(2), frameFact(3)], cursor: '3' })
+  await store.settings.setCheckpoint('name', 'value')
+  const { rows } = await admin.query<{ setting: string }>('SELECT DISTINCT setting FROM noted')
+  expect(rows).toEqual([{ setting: 'on' }])
 })
 
 it('a process that was fenced stays fenced through an upgrade, and older ones write on', async () => {

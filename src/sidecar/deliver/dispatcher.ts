@@ -2,7 +2,7 @@ import type { LaneExtension } from '../../core/delivery.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { HandlerSpec, HandlerStatus, Trial } from '../../core/handler.ts'
-import type { Observer } from '../../core/observer.ts'
+import type { Observer, TransientEvent } from '../../core/observer.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { HandlerHealth, type Pause } from './health.ts'
 import { LaneRunner, type LanePorts } from './lane-runner.ts'
@@ -25,7 +25,7 @@ const DRAIN = 10_000
 export interface Dispatcher
   extends
     Required<Pick<Subscriber, 'lanesExtended' | 'transient'>>,
-    Pick<ShardTopics, 'led' | 'gained' | 'woken'> {
+    Pick<ShardTopics, 'led' | 'gained' | 'woken' | 'transientShared'> {
   /** Committed facts in memory on their way to handlers. */
   readonly window: Pick<MemoryWindow, 'taken' | 'watch'>
   /** `records`: the handlers as the store knows them. */
@@ -49,6 +49,16 @@ export function createDispatcher(
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
   )
+  /**
+   * A module gets the transient events of a session in the process that also gives it the facts of the session. A handler
+   * over HTTP is the same for all processes, so the leader sends it all of them.
+   */
+  const passOn = (event: TransientEvent, isFor: (worker: Worker) => boolean): void => {
+    const fact = transientFact(event)
+    for (const [worker, pattern] of patterns)
+      if (pattern.wantsTransient(fact.type) && isFor(worker)) worker.transient(fact)
+  }
+  const owns = ({ sessionId }: TransientEvent): boolean => store.shards.owns(sessionId)
 
   return {
     window,
@@ -63,10 +73,8 @@ export function createDispatcher(
     lanesExtended(lanes) {
       for (const extension of lanes) byName.get(extension.lane.handler)?.extend(extension)
     },
-    transient(event) {
-      const fact = transientFact(event)
-      for (const [worker, pattern] of patterns) if (pattern.wantsTransient(fact.type)) worker.transient(fact)
-    },
+    transient: (event) => passOn(event, ({ spec }) => spec.target.kind === 'http' || owns(event)),
+    transientShared: (event) => passOn(event, ({ spec }) => spec.target.kind === 'module' && owns(event)),
     reload() {
       for (const worker of workers) worker.reload()
     },

@@ -7,6 +7,7 @@ import type { Hint } from '../../core/hint.ts'
 import type { ChannelStatus, Observer, TransientEvent } from '../../core/observer.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
+import { transientId } from '../../core/transient.ts'
 import { isBefore } from '../../core/seq.ts'
 import { ResumableStream } from '../../protocol/resumable-stream.ts'
 import { StreamSlot } from '../../protocol/slot.ts'
@@ -93,6 +94,7 @@ export function createStream(options: StreamOptions): StreamSource {
   let before: string | null = null
   /** The highest seq that arrived. */
   let latest: string | null = null
+  let transients = 0
   /** Whether a frame of this connection was committed. */
   let committed = false
   /** The first seq of a transcript that began without a cursor: frames before it are not ours. */
@@ -215,7 +217,14 @@ export function createStream(options: StreamOptions): StreamSource {
       const { type, sessionId, body } = meaning
       observer.frame({ type, seq: null, at })
       opening?.transient(sessionId)
-      ownership.publishTransient({ type, sessionId, body, at, after: latest })
+      ownership.publishTransient({
+        id: transientId(at, transients++),
+        type,
+        sessionId,
+        body,
+        at,
+        after: latest,
+      })
       return null
     }
     const { seq } = meaning

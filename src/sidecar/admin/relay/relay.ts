@@ -32,7 +32,7 @@ export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'rel
 export interface Relay
   extends
     Required<Pick<Subscriber, 'factsAdded' | 'cursorMoved' | 'transient'>>,
-    Pick<ShardTopics, 'woken' | 'missed' | 'population'> {
+    Pick<ShardTopics, 'woken' | 'missed' | 'population' | 'transientShared'> {
   /** Called before the response begins. @throws {Problem} when every slot is taken. */
   checkRoom(): void
   /** Streams into a response whose head is sent. */
@@ -91,6 +91,13 @@ export function createRelay(options: {
     },
     missed: others.share,
     population: others.population,
+    transientShared(event) {
+      order.shared(event)
+      if (!order.waits) return
+      // The frames before it are in the log, and may not have been read here.
+      others.share()
+      void others.look().then(order.release)
+    },
     checkRoom() {
       if (answers.size < READERS) return
       observer.relayEnded('refused')

@@ -304,6 +304,7 @@ function createStore(
 
   /** Reports a commit to the other processes that have work from it. */
   const wakeOthers = (batch: Batch, committed: Committed, { stepped }: Pass): void => {
+    if (batch.cursor !== undefined) wakes.noteCursor(batch.cursor)
     if (membership.live <= 1) return
     const note = (topic: WakeTopic, shard: number): void => {
       if (!membership.mayClaim(shard)) wakes.note({ topics: [topic], shard })
@@ -482,6 +483,7 @@ function createStore(
       get streamConnected() {
         return membership.streamConnected
       },
+      shareTransient: (event) => wakes.noteTransient(event),
     },
     read: createReader(database, database.people, { lanes, clock }),
     begin: () => membership.begin(),
@@ -518,7 +520,10 @@ function createSettings({
 }): Settings {
   return {
     checkpoint: (name) => ask((queries) => checkpoints.get(queries, name)),
-    setCheckpoint: (name, value) => write((queries) => checkpoints.set(queries, name, value)),
+    async setCheckpoint(name, value, topic) {
+      await write((queries) => checkpoints.set(queries, name, value))
+      if (topic !== undefined) wake(topic)
+    },
     async registerHandlers(handlers) {
       const records = await write((queries) => lanes.register(queries, handlers))
       for (const handler of lanes.configured.ordered)

@@ -1,3 +1,5 @@
+import type { TransientEvent } from '../../../core/observer.ts'
+import { isBefore } from '../../../core/seq.ts'
 import { WAKE_TOPICS, type Wake, type WakeTopic } from '../../../core/shards.ts'
 import { isObject } from '../../../std/json.ts'
 import type { Clock, Log, Timer } from '../../../std/ports.ts'
@@ -7,6 +9,10 @@ import type { Database, Listening } from './database.ts'
 const CHANNEL = 'sidecar'
 /** The most bytes of a notification. PostgreSQL accepts less than 8,000. */
 const MOST = 7900
+/** The most bytes of one transient event, or of several in one notification, which also has the name of the sender. */
+const MOST_OF_ONE = 7700
+/** The most bytes of transient events that wait. More are dropped: a reader may miss transient events. */
+const MOST_WAITING = 128 * 1024
 /** Milliseconds for which wakes are collected for one notification. */
 const GATHERED = 20
 /** The time between two checks of the connection, milliseconds. */
@@ -33,6 +39,13 @@ export interface Noted {
   hint?: { sessionId: string; subject: string }
 }
 
+/** A transient event as it is sent. */
+interface Shared {
+  /** The highest seq that came before it; empty: none did. */
+  after: string
+  text: string
+}
+
 interface WakesParts {
   database: Database
   clock: Clock
@@ -56,6 +69,14 @@ export class Wakes {
   #sent = 0
   #hasGap = false
   #leases = false
+  /** Transient events that were not sent, in their order. */
+  #transients: Shared[] = []
+  /** The bytes of their texts. */
+  #waiting = 0
+  /** A notification with transient events is under way: one that is sent meanwhile may arrive before it. */
+  #isSharing = false
+  /** The highest seq that is stored. */
+  #cursor = ''
   #sending: Timer | null = null
   #connection: Listening | null = null
   #timer: Timer | null = null
@@ -95,6 +116,22 @@ export class Wakes {
     this.#hasGap = true
   }
 
+  /** Called after a commit of frames: those up to `cursor` are stored. */
+  noteCursor(cursor: string): void {
+    if (isBefore(this.#cursor, cursor)) this.#cursor = cursor
+    if (this.#transients.length > 0) this.#arm()
+  }
+
+  /** The others get a transient event once the frames before it are stored, where they read them. */
+  noteTransient({ id, type, sessionId, body, at, after }: TransientEvent): void {
+    if (this.#parts.membership.live <= 1) return
+    const text = ascii([id, type, sessionId, body, at, after])
+    if (text.length > MOST_OF_ONE || this.#waiting + text.length > MOST_WAITING) return
+    this.#waiting += text.length
+    this.#transients.push({ after: after ?? '', text })
+    this.#arm()
+  }
+
   /** Leases were freed, or a process joined: the others must look. */
   noteLeases(): void {
     this.#leases = true
@@ -107,6 +144,18 @@ export class Wakes {
 
   async #send(): Promise<void> {
     this.#sending = null
+    const hasWake = this.#topics.size > 0 || this.#leases || this.#last > this.#sent
+    if (hasWake) void this.#notify([this.#takeWake()])
+    if (this.#isSharing) return
+    const texts = this.#takeTransients()
+    if (texts.length === 0) return
+    this.#isSharing = true
+    await this.#notify(texts)
+    this.#isSharing = false
+    if (this.#transients.length > 0) this.#arm()
+  }
+
+  #takeWake(): string {
     const { id } = this.#parts.membership
     const head = ascii({
       from: id,
@@ -128,12 +177,44 @@ export class Wakes {
     this.#shards = new Set()
     this.#hints = []
     this.#leases = false
-    await this.#notify(`${text}]}`)
+    return `${text}]}`
+  }
+
+  /**
+   * Notifications with the transient events before which all frames are stored. None of a process that was frozen: another
+   * one may lead by now, and has sent newer ones.
+   */
+  #takeTransients(): string[] {
+    const { membership } = this.#parts
+    if (membership.refusal !== null || !membership.leads) {
+      this.#transients = []
+      this.#waiting = 0
+      return []
+    }
+    const waits = this.#transients.findIndex(({ after }) => isBefore(this.#cursor, after))
+    const due = this.#transients.splice(0, waits === -1 ? this.#transients.length : waits)
+    const head = ascii({ from: membership.id }).slice(0, -1)
+    const texts: string[] = []
+    let events = ''
+    const finish = (): void => {
+      // The server sends equal notifications of one transaction only once.
+      if (events !== '') texts.push(`${head},"part":${texts.length},"transients":[${events}]}`)
+      events = ''
+    }
+    for (const { text } of due) {
+      this.#waiting -= text.length
+      if (events.length + text.length > MOST_OF_ONE) finish()
+      events += events === '' ? text : `,${text}`
+    }
+    finish()
+    return texts
   }
 
   /** In a statement of its own: inside a longer transaction, it would delay the commits of other processes. */
-  async #notify(text: string): Promise<void> {
-    await this.#parts.database.rows('SELECT pg_notify($1, $2)', [CHANNEL, text]).catch(() => undefined)
+  async #notify(texts: readonly string[]): Promise<void> {
+    await this.#parts.database
+      .rows('SELECT pg_notify($1, text) FROM unnest($2::text[]) text', [CHANNEL, texts])
+      .catch(() => undefined)
   }
 
   async #open(): Promise<void> {
@@ -168,7 +249,7 @@ export class Wakes {
     const heard = await new Promise<boolean>((resolve) => {
       this.#answer = () => resolve(true)
       timer = clock.after(ANSWERED, () => resolve(false))
-      void this.#notify(ascii({ from: membership.id, check: true }))
+      void this.#notify([ascii({ from: membership.id, check: true })])
     })
     ;(timer as Timer | null)?.cancel()
     this.#answer = null
@@ -199,6 +280,8 @@ export class Wakes {
     if (typeof from === 'string' && typeof after === 'number' && typeof last === 'number')
       membership.heard(from, { after, last })
     if (given.leases === true) void membership.look()
+    for (const event of Array.isArray(given.transients) ? given.transients.flatMap(transientOf) : [])
+      membership.report((to) => to.transientShared?.(event))
     const ours =
       !Array.isArray(shards) || shards.some((one) => typeof one === 'number' && membership.mayClaim(one))
     const named: readonly unknown[] = Array.isArray(given.topics) ? given.topics : []
@@ -219,7 +302,7 @@ export class Wakes {
 
   /** The last notification of this process: its leases are free. */
   async sendLeases(): Promise<void> {
-    await this.#notify(ascii({ from: this.#parts.membership.id, leases: true }))
+    await this.#notify([ascii({ from: this.#parts.membership.id, leases: true })])
   }
 }
 
@@ -236,6 +319,18 @@ function hintOf(given: unknown): Wake['hints'] {
   if (!Array.isArray(given)) return []
   const [sessionId, subject]: unknown[] = given
   return typeof sessionId === 'string' && typeof subject === 'string' ? [{ sessionId, subject }] : []
+}
+
+function transientOf(given: unknown): TransientEvent[] {
+  if (!Array.isArray(given)) return []
+  const [id, type, sessionId, body, at, after]: unknown[] = given
+  if (typeof id !== 'string' || typeof type !== 'string' || typeof body !== 'string') return []
+  if (typeof at !== 'number' || !isTextOrNull(sessionId) || !isTextOrNull(after)) return []
+  return [{ id, type, sessionId, body, at, after }]
+}
+
+function isTextOrNull(given: unknown): given is string | null {
+  return given === null || typeof given === 'string'
 }
 
 /** One byte for each character, so that the length is known. It has no character that PostgreSQL refuses. */
