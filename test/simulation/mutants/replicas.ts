@@ -1,6 +1,9 @@
 import { several, tested, type Mutant } from './mutant.ts'
 
 const MEMBERSHIP = 'sidecar/store/membership.ts'
+const OWNERSHIP = 'sidecar/store/postgres/ownership.ts'
+const DATABASE = 'sidecar/store/postgres/database.ts'
+const FENCE = 'sidecar/store/postgres/migrations/0008.sql'
 
 /** Mistakes of others with leases, and those of parts that were written for one process. */
 export const REPLICAS: readonly Mutant[] = [
@@ -86,5 +89,125 @@ export const REPLICAS: readonly Mutant[] = [
     'sidecar/store/postgres/log.ts',
     '${GIVEN}) f WHERE $16::numeric > ${PRUNED})',
     '${GIVEN}) f)',
+  ),
+  // Mistakes that other projects made with leases in PostgreSQL.
+  {
+    name: 'an epoch is given again when its process has left',
+    edits: [
+      [OWNERSHIP, "epoch = nextval('sidecar.epochs')", 'epoch = epoch + 1'],
+      [
+        FENCE,
+        'UPDATE sidecar.leases SET owner = NULL WHERE owner = me',
+        'UPDATE sidecar.leases SET owner = NULL, epoch = 0 WHERE owner = me',
+      ],
+    ],
+    test: { file: 'store/replicas.test.ts', only: 'never gives an epoch again' },
+  },
+  tested(
+    { file: 'store/replicas.test.ts', only: 'lock and check do not share a snapshot' },
+    'the fence is checked in the snapshot from before the wait for its lock',
+    'sidecar/store/postgres/migrations/0009.sql',
+    'last < commit_number AND NOT fenced;',
+    'last < commit_number AND NOT EXISTS (SELECT 1 FROM sidecar.commits WHERE replica = me AND fenced);',
+  ),
+  tested(
+    { file: 'store/replicas.test.ts', only: 'finds that it is fenced by its next renewal' },
+    'a heartbeat renews the leases of a process that is fenced',
+    OWNERSHIP,
+    'WHERE id = $1 AND NOT fenced RETURNING floor',
+    'WHERE id = $1 RETURNING floor',
+  ),
+  {
+    name: 'a takeover does not wait for the write that is under way',
+    edits: [
+      [FENCE, 'UPDATE sidecar.commits SET fenced = NEW.fenced WHERE replica = NEW.id;', 'NULL;'],
+      [FENCE, "PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || dead, 7));", 'NULL;'],
+      [FENCE, 'PERFORM 1 FROM sidecar.commits WHERE replica = dead FOR UPDATE;', 'NULL;'],
+    ],
+    test: { file: 'store/replicas.test.ts', only: 'waits for the write of the former owner' },
+  },
+  tested(
+    { file: 'store/replicas.test.ts', only: 'a connection that is half open' },
+    'a half-open connection for notifications is kept',
+    'sidecar/store/postgres/wakes.ts',
+    'void connection.ended.then(() => this.#reopen(connection))\n      this.#timer = clock.after(CHECKED, () => void this.#check(connection))',
+    'void connection.ended.then(() => this.#reopen(connection))',
+  ),
+  tested(
+    { file: 'store/replicas.test.ts', only: 'excludes all others that do' },
+    'two processes add facts at once, and a position becomes visible late',
+    'sidecar/store/postgres/migrations/0009.sql',
+    "IF excludes = 'lanes' THEN\n    locked := pg_advisory_xact_lock(",
+    "IF excludes = 'lanes' THEN\n    locked := pg_advisory_xact_lock_shared(",
+  ),
+  tested(
+    { file: 'store/replicas.test.ts', only: 'hints of the same sessions never wait' },
+    'two processes write hints in different orders at once, and wait for each other',
+    'sidecar/store/postgres/hints.ts',
+    'SELECT pg_advisory_xact_lock($1::bigint)',
+    'SELECT pg_advisory_xact_lock_shared($1::bigint)',
+  ),
+  tested(
+    { file: 'store/postgres.test.ts', only: 'answers with ROLLBACK is no commit' },
+    'a COMMIT that answers ROLLBACK counts as one',
+    DATABASE,
+    "if (answer.command !== 'COMMIT') throw new StoreError('unreachable', new RolledBack())",
+    "if (answer.command === '') throw new StoreError('unreachable', new RolledBack())",
+  ),
+  tested(
+    { file: 'store/postgres.test.ts', only: 'the old primary is a standby' },
+    'a standby is taken for the primary',
+    DATABASE,
+    'result.rows[0]?.standby === false ? undefined : new StandbyError()',
+    'result.rows.length > 0 ? undefined : new StandbyError()',
+  ),
+  tested(
+    { file: 'store/postgres.test.ts', only: 'logs that idle connections broke' },
+    'an idle connection that breaks ends the process',
+    DATABASE,
+    "    pool.on('error', (error) => onError(error))\n",
+    '',
+  ),
+  tested(
+    { file: 'store/postgres.test.ts', only: 'keys in their order' },
+    'the body of a fact is JSONB',
+    'sidecar/store/postgres/migrations/0001.sql',
+    '  body         text NOT NULL,',
+    '  body         jsonb NOT NULL,',
+  ),
+  tested(
+    { file: 'store/replicas.test.ts', only: 'the role does not wait' },
+    'a commit is reported before it is on disk, because its role does not wait for that',
+    DATABASE,
+    "const lasting = pooled ? '' : ",
+    "const lasting = pooled || address.url !== '' ? '' : ",
+  ),
+  tested(
+    { file: 'store/replicas.test.ts', only: 'wait until the frames before them' },
+    'a transient event reaches another process before the frames that came first',
+    'sidecar/store/postgres/wakes.ts',
+    'isBefore(this.#cursor, after))',
+    'isBefore(after, this.#cursor))',
+  ),
+  tested(
+    { file: 'admin/relay.test.ts', only: 'behind the stored frames before it' },
+    'a reader gets a transient frame of another process before the frames that came first',
+    'sidecar/admin/relay/relay.ts',
+    'void others.look().then(order.release)',
+    'order.release()',
+  ),
+  tested(
+    { file: 'admin/relay-hub.test.ts', only: 'stay in their order while the frame' },
+    'a transient frame passes one that waits for the log',
+    'sidecar/admin/relay/order.ts',
+    '        if (held.length > 0) release((after) => !isBefore(seq, after))\n',
+    '',
+  ),
+  tested(
+    { file: 'admin/relay-hub.test.ts', only: 'late transient frame of another process' },
+    'a reader gets text behind the message that has it',
+    'sidecar/admin/relay/order.ts',
+    "if (last === undefined || !isBefore(event.after ?? '', last)) transient(event)",
+    'transient(event)',
   ),
 ]
