@@ -13,6 +13,7 @@ import { calls } from './scenario/calls.ts'
 import { catchUp } from './scenario/catch-up.ts'
 import { commands } from './scenario/commands.ts'
 import { consolePages } from './scenario/console.ts'
+import { earlierOf } from './scenario/earlier.ts'
 import { emulatorIdle } from './scenario/emulator-idle.ts'
 import { emulatorStart } from './scenario/emulator-start.ts'
 import { emulatorStream } from './scenario/emulator-stream.ts'
@@ -29,7 +30,9 @@ import { Workbench } from './workbench.ts'
 /** Measures the sidecar and the emulator against what one would write by hand, and prints one table. Exits with 1 when a floor is missed or a
  * work could not be measured. */
 
-const scenariosOf = ({ facts }: Options) => [
+const scenariosOf = ({ facts, against }: Options) => (against === null ? all(facts) : earlierOf(against))
+
+const all = (facts: number) => [
   burst,
   grown(facts),
   steady,

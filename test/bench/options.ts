@@ -16,12 +16,14 @@ export interface Options {
   facts: number
   /** Of PostgreSQL, `name=value`. */
   settings: string[]
+  /** The folder of another checkout; null: none. */
+  against: string | null
   /** A part of what is sent, for trying the bench itself. */
   scale: number
 }
 
 export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--profile] [--scale PART] [--facts N]
-                 [--setting NAME=VALUE]...
+                 [--setting NAME=VALUE]... [--against FOLDER]
 
   --only NAME    only the rows whose name begins with NAME (repeatable): burst, memory, webhooks, emulator, ...
   --runs N       number of runs, ${RUNS} by default
@@ -34,6 +36,9 @@ export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--p
                  database of "postgres, grown", which is filled at each run and measured only with --only "postgres, grown"
   --setting NAME=VALUE
                  setting of the PostgreSQL that the bench starts (repeatable), for example shared_buffers=1GB
+  --against FOLDER
+                 instead: the bursts, in pairs with those of the program in another checkout, such as a worktree of an
+                 older commit with its packages installed
 `
 
 /** @throws {TypeError} on what is no option. */
@@ -47,6 +52,7 @@ export function readOptions(args: readonly string[]): Options {
       profile: { type: 'boolean', default: false },
       scale: { type: 'string', default: '1' },
       facts: { type: 'string', default: String(FACTS) },
+      against: { type: 'string' },
       setting: { type: 'string', multiple: true, default: [] },
     },
   })
@@ -60,5 +66,6 @@ export function readOptions(args: readonly string[]): Options {
     scale,
     facts: wholeNumber('facts', values.facts),
     settings: values.setting,
+    against: values.against ?? null,
   }
 }

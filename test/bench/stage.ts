@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { Child } from './child.ts'
 import { installQueues, type Queue } from './queues.ts'
 import { handlerAt, type Bench } from './scenario.ts'
-import { Subject } from './subject.ts'
+import { Subject, type Execution } from './subject.ts'
 
 /** Longest that a run may take to deliver everything, milliseconds. */
 export const PATIENCE = 120_000
@@ -16,10 +16,9 @@ const Received = Type.Object({
   lastAt: Type.Number(),
 })
 
-export interface SubjectOptions {
+export interface SubjectOptions extends Execution {
   /** The most facts of one callback. */
   batch?: number
-  nodeOptions?: readonly string[]
   /** Where its store is; a new one by default. */
   folder?: string | undefined
   /** In PostgreSQL; in a file by default. */
@@ -67,7 +66,7 @@ export class Stage {
 
   async startSubject(
     startFrom: 'now' | 'beginning',
-    { batch = 1, nodeOptions = [], folder = this.#bench.folder(), store }: SubjectOptions = {},
+    { batch = 1, folder = this.#bench.folder(), store, ...execution }: SubjectOptions = {},
   ): Promise<Subject> {
     const config = {
       service: { base_url: this.#service, token: 'svc_pat_bench' },
@@ -75,7 +74,7 @@ export class Stage {
       handlers: [handlerAt(`${this.#handler}/callbacks`, batch)],
       ...(store === undefined ? {} : { store: { url: store } }),
     }
-    const subject = await Subject.start(folder, config, nodeOptions)
+    const subject = await Subject.start(folder, config, execution)
     await connected(this.source)
     return subject
   }

@@ -7,6 +7,7 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { ConfigInput } from '../../src/index.ts'
 
+/** The program of this checkout. */
 const MAIN = path.join(import.meta.dirname, '../../src/main.js')
 /** Milliseconds for a start, which compiles the source, and for a stop. */
 const PATIENCE = 30_000
@@ -22,6 +23,12 @@ const Started = Type.Object({
   webhooks: Type.Union([Address, Type.Null()]),
 })
 
+export interface Execution {
+  nodeOptions?: readonly string[]
+  /** Its file; by default the program of this checkout. */
+  program?: string
+}
+
 /** The sidecar under measurement: the real binary in a process of its own, with a new database in `folder`. */
 export class Subject implements AsyncDisposable {
   readonly #process: ChildProcessByStdio<null, null, Readable>
@@ -29,8 +36,8 @@ export class Subject implements AsyncDisposable {
   readonly #log: string[] = []
   #started: Type.Static<typeof Started> | null = null
 
-  private constructor(file: string, nodeOptions: readonly string[]) {
-    this.#process = spawn(process.execPath, [...nodeOptions, MAIN, 'run', '-c', file], {
+  private constructor(file: string, { nodeOptions = [], program = MAIN }: Execution) {
+    this.#process = spawn(process.execPath, [...nodeOptions, program, 'run', '-c', file], {
       cwd: path.dirname(file),
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -58,7 +65,7 @@ export class Subject implements AsyncDisposable {
   static async start(
     folder: string,
     config: Omit<ConfigInput, 'store' | 'admin' | 'log'> & { store?: { url: string } },
-    nodeOptions: readonly string[] = [],
+    execution: Execution = {},
   ): Promise<Subject> {
     mkdirSync(folder, { recursive: true })
     const file = path.join(folder, 'sidecar.json')
@@ -70,7 +77,7 @@ export class Subject implements AsyncDisposable {
       log: { format: 'json' },
     }
     writeFileSync(file, JSON.stringify(whole))
-    const subject = new Subject(file, nodeOptions)
+    const subject = new Subject(file, execution)
     try {
       await subject.#ready()
       return subject

@@ -3,7 +3,7 @@ import { Client } from 'pg'
 import { SHARDS } from '../../../src/core/shards.ts'
 import { until } from '../../support/until.ts'
 import type { Child } from '../child.ts'
-import type { Figures, Measure } from '../measure.ts'
+import type { Figures } from '../measure.ts'
 import type { Queue } from '../queues.ts'
 import type { Scenario } from '../scenario.ts'
 import { Databases } from '../databases.ts'
@@ -81,21 +81,44 @@ async function died(url: string): Promise<number> {
   }
 }
 
-function against(name: string, queue: Queue, floor: Measure['floor']['value'], goal: number): Scenario {
-  const measure = rateOf(name, floor, goal)
+/** Callbacks a second of one burst through so many replicas, which share the cores with each other and with PostgreSQL. */
+async function through(size: number, stage: Stage, databases: Databases, count: number): Promise<number> {
+  const store = await databases.create()
+  await stage.load(count)
+  await using stack = new AsyncDisposableStack()
+  const subjects: Subject[] = []
+  for (let at = 0; at < size; at++) subjects.push(stack.use(await stage.startSubject('now', { store })))
+  await until('even spread of the shards', () => areSpread(subjects), PATIENCE)
+  const { from, to } = await sendBurst(stage)
+  for (const subject of subjects.toReversed()) await subject.stop()
+  return (count / (to - from)) * 1000
+}
+
+/** Names of rows, and what of the floor and the goal of one replica is left for several on the same cores. */
+const SIZES = [
+  { name: '', ofFloor: 1, ofGoal: 1 },
+  { name: ', two replicas', ofFloor: 0.75, ofGoal: 0.9 },
+  { name: ', three replicas', ofFloor: 0.6, ofGoal: 0.8 },
+] as const
+
+const rounded = (value: number): number => Math.round(value * 100) / 100
+
+function against(name: string, queue: Queue, floor: number, goal: number): Scenario {
+  const rows = SIZES.map(({ name: more }) => `${name}${more}`)
   return {
-    measures: [measure],
+    measures: SIZES.map(({ ofFloor, ofGoal }, at) =>
+      rateOf(rows[at] ?? name, rounded(floor * ofFloor), rounded(goal * ofGoal)),
+    ),
     async open(bench) {
       const databases = await Databases.start(bench)
       const stage = await Stage.open(bench)
       const count = bench.scaled(FRAMES)
       return {
         async ours() {
-          await stage.load(count)
-          await using subject = await stage.startSubject('now', { store: await databases.create() })
-          const { rate } = await costOf(stage, count, subject.pid)
-          await subject.stop()
-          return { [name]: rate }
+          const figures: Record<string, number> = {}
+          for (const [at, row] of rows.entries())
+            figures[row] = await through(at + 1, stage, databases, count)
+          return figures
         },
         async baseline() {
           const sent = queue === 'graphile-worker, ordered' ? bench.scaled(ORDERED) : count
@@ -103,7 +126,8 @@ function against(name: string, queue: Queue, floor: Measure['floor']['value'], g
           // A local queue gets one job of each session, and looks for the next ones when its timer fires: 13 jobs a second.
           const local = queue !== 'graphile-worker, ordered'
           await using other = await stage.startQueue(queue, await databases.create(), local)
-          return { [name]: (await costOf(stage, sent, other.pid)).rate }
+          const { rate } = await costOf(stage, sent, other.pid)
+          return Object.fromEntries(rows.map((row) => [row, rate]))
         },
       }
     },
@@ -117,7 +141,7 @@ export const beside: readonly Scenario[] = [
   against('postgres beside pg-boss', 'pg-boss', 1.4, 2),
 ]
 
-/** The same burst through several replicas, which share the cores with each other and with PostgreSQL, beside one. */
+/** The same burst through several replicas, beside one. */
 function replicas(name: string, many: number, floor: number, goal: number): Scenario {
   return {
     measures: [rateOf(name, floor, goal)],
@@ -125,18 +149,10 @@ function replicas(name: string, many: number, floor: number, goal: number): Scen
       const databases = await Databases.start(bench)
       const stage = await Stage.open(bench)
       const count = bench.scaled(FRAMES)
-      const through = async (size: number): Promise<Figures> => {
-        const store = await databases.create()
-        await stage.load(count)
-        await using stack = new AsyncDisposableStack()
-        const subjects: Subject[] = []
-        for (let at = 0; at < size; at++) subjects.push(stack.use(await stage.startSubject('now', { store })))
-        await until('even spread of the shards', () => areSpread(subjects), PATIENCE)
-        const { from, to } = await sendBurst(stage)
-        for (const subject of subjects.toReversed()) await subject.stop()
-        return { [name]: (count / (to - from)) * 1000 }
-      }
-      return { ours: () => through(many), baseline: () => through(1) }
+      const rate = async (size: number): Promise<Figures> => ({
+        [name]: await through(size, stage, databases, count),
+      })
+      return { ours: () => rate(many), baseline: () => rate(1) }
     },
   }
 }
