@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -252,6 +252,9 @@ async function keep(seen: ReadonlyMap<string, Sight>, seeds: number): Promise<vo
     ...rows,
     '',
   ]
-  await writeFile(TABLE, lines.join('\n'))
-  await promisify(execFile)(join(ROOT, 'node_modules/.bin/oxfmt'), [TABLE])
+  // A command that was ended by a closed pipe left an empty table.
+  const fresh = `${TABLE}.new.md`
+  await writeFile(fresh, lines.join('\n'))
+  await promisify(execFile)(join(ROOT, 'node_modules/.bin/oxfmt'), [fresh])
+  await rename(fresh, TABLE)
 }

@@ -96,9 +96,9 @@ export const DELIVERY: readonly Mutant[] = [
   tested(
     { file: 'admin/relay.test.ts', only: 'transient frames go to every reader' },
     'the relay leaves transient frames out unless asked',
-    'sidecar/admin/relay/routes.ts',
-    "default: '1'",
-    "default: '0'",
+    'sidecar/admin/relay/subscribe.ts',
+    "transient !== '0'",
+    "transient === '1'",
   ),
   tested(
     { file: 'deliver/worker.test.ts', only: 'of an overloaded handler' },
