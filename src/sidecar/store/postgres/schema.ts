@@ -83,7 +83,7 @@ class TableLocked extends Error {
   override readonly name = 'TableLocked'
 }
 
-async function attempt(run: () => Promise<unknown>): Promise<void> {
+async function noteLocked(run: () => Promise<unknown>): Promise<void> {
   try {
     await run()
   } catch (error) {
@@ -95,7 +95,7 @@ async function attempt(run: () => Promise<unknown>): Promise<void> {
 
 async function migrateIn(step: Transaction, prepare?: Prepare): Promise<void> {
   const known = migrations()
-  await attempt(() => step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK]))
+  await noteLocked(() => step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK]))
   await makeSchema(step)
   const version = await (prepare === undefined ? versionOf(step) : appliedVersion(step))
   if (version > known.length) {
@@ -108,7 +108,7 @@ async function migrateIn(step: Transaction, prepare?: Prepare): Promise<void> {
   const missing = known.slice(version)
   if (missing.length > 0) await step.script(`SET LOCAL lock_timeout = '${LONGEST_WAIT}ms'`)
   for (const [index, text] of missing.entries()) {
-    await attempt(() => step.script(text, LONGEST))
+    await noteLocked(() => step.script(text, LONGEST))
     await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [version + index + 1])
   }
   await prepare?.(step)
