@@ -18,6 +18,7 @@ import { administer, createDatabase } from '../support/postgres.ts'
 import { Wire } from '../support/postgres-wire.ts'
 import { until } from '../support/until.ts'
 import { everything } from './database.ts'
+import { openProcess } from './process.ts'
 
 const installed =
   spawnSync('pgbouncer', ['--version'], { env: { PATH: `/usr/sbin:${process.env['PATH'] ?? ''}` } })
@@ -137,18 +138,12 @@ test.skipIf(!installed)(
   async () => {
     const url = await pool(await createDatabase(), [])
     const open = async (): Promise<Store> => {
-      const store = await openPostgresStore({
-        database: { url },
-        clock: systemClock(),
-        log: keepingLog(),
-        random: systemRandom(),
-      })
+      const { store } = await openProcess(url)
       await store.settings.registerHandlers([everything('app')])
       await store.shards.join()
       return store
     }
     const [one, other] = [await open(), await open()]
-    onTestFinished(() => one.close())
     const sessions = Array.from({ length: 20 }, (_, index) => `ses_${index}`)
     await until(
       'shards of both',

@@ -1125,9 +1125,7 @@ it('a migration may take longer than any other statement', async () => {
 it('a commit is on disk where the role does not wait for that', async () => {
   const url = await createDatabase()
   const admin = await adminOf(url)
-  await admin.query(
-    `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`,
-  )
+  await admin.query(`ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = off`)
   const { store } = await replica(url)
   await until('the shards', () => store.shards.owns('ses_1'))
   await admin.query(`CREATE TABLE noted (setting text);

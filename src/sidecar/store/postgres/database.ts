@@ -110,7 +110,7 @@ const TIMES = {
   /** The limit of a renewal of leases, so that it can be repeated twice before they end. */
   heartbeat: 3000,
 }
-/** The limit of a statement that reads a whole table of millions of rows, milliseconds. */
+/** The limit of a statement that reads a whole table of millions of rows, or makes an index of it, milliseconds. */
 export const WHOLE_TABLE = 600_000
 /** The most connections that deliver; one of them writes transactions of several statements. */
 const CONNECTIONS = 4
@@ -471,7 +471,7 @@ async function begin(
       if (longest !== undefined)
         await inTransaction(() => connection.query(`SET LOCAL statement_timeout = ${longest}`))
       const patience = longest === undefined ? {} : { query_timeout: longest + TIMES.answer }
-      await inTransaction(() => attempt(() => connection.query({ text, ...patience })))
+      await inTransaction(() => connection.query({ text, ...patience }))
     },
     async commit() {
       open()

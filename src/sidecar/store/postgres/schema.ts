@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError } from '../../../core/store-error.ts'
 import { codeOf, OperatorError } from '../../../std/errors.ts'
-import { transact, type Database, type Queries, type Transaction } from './database.ts'
+import { transact, WHOLE_TABLE, type Database, type Queries, type Transaction } from './database.ts'
 
 const FOLDER = join(import.meta.dirname, 'migrations')
 /** The lock with which replicas that start at once migrate one after the other. No other program uses this number. */
@@ -14,8 +14,6 @@ const LOCK = 7_305_262_417
  */
 const LONGEST_WAIT = 500
 const TRIES = 30
-/** A migration that makes an index of ten million rows takes longer than any other statement may, milliseconds. */
-const LONGEST = 600_000
 /** SQLSTATE: the wait for a lock was too long. */
 const LOCKED = '55P03'
 
@@ -108,7 +106,8 @@ async function migrateIn(step: Transaction, prepare?: Prepare): Promise<void> {
   const missing = known.slice(version)
   if (missing.length > 0) await step.script(`SET LOCAL lock_timeout = '${LONGEST_WAIT}ms'`)
   for (const [index, text] of missing.entries()) {
-    await noteLocked(() => step.script(text, LONGEST))
+    // It may make an index of ten million rows.
+    await noteLocked(() => step.script(text, WHOLE_TABLE))
     await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [version + index + 1])
   }
   await prepare?.(step)
