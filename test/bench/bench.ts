@@ -2,7 +2,7 @@ import { messageOf } from '../../src/std/errors.ts'
 import { readCommand } from '../support/command.ts'
 import { hasGrown } from './grown.ts'
 import type { Measure } from './measure.ts'
-import { readOptions, USAGE, type Options } from './options.ts'
+import { readOptions, USAGE, type Filled, type Options } from './options.ts'
 import { printProfile } from './profile.ts'
 import { machine, renderMachine, renderOutcomes } from './report.ts'
 import { runScenarios } from './run.ts'
@@ -30,11 +30,11 @@ import { Workbench } from './workbench.ts'
 /** Measures the sidecar and the emulator against what one would write by hand, and prints one table. Exits with 1 when a floor is missed or a
  * work could not be measured. */
 
-const scenariosOf = ({ facts, against }: Options) => (against === null ? all(facts) : earlierOf(against))
+const scenariosOf = ({ filled, against }: Options) => (against === null ? all(filled) : earlierOf(against))
 
-const all = (facts: number) => [
+const all = (filled: Filled) => [
   burst,
-  grown(facts),
+  grown(filled),
   steady,
   catchUp,
   webhooks,
@@ -54,7 +54,7 @@ const all = (facts: number) => [
   ...together,
   postgresLatency,
   openTransaction,
-  grownDatabase(facts),
+  grownDatabase(filled),
 ]
 
 async function main(options: Options): Promise<number> {
@@ -68,9 +68,9 @@ async function main(options: Options): Promise<number> {
     )
     return 0
   }
-  const { only, runs, facts } = options
+  const { only, runs, filled } = options
   /** What takes minutes to fill is measured on request. */
-  const isReady = (name: string): boolean => (name === GROWN ? hasGrown(facts) : name !== GROWN_DATABASE)
+  const isReady = (name: string): boolean => (name === GROWN ? hasGrown(filled) : name !== GROWN_DATABASE)
   const wanted = ({ name }: Measure): boolean =>
     only.length === 0 ? isReady(name) : only.some((start) => name.startsWith(start))
   const { outcomes, disks, faults } = await runScenarios(

@@ -5,10 +5,9 @@ import { streamFactId } from '../../src/core/fact.ts'
 import { checksum } from '../../src/sidecar/store/sqlite/log.ts'
 import { knownMigrations, migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { OLD_AT as AT, oldSessionId } from './frames.ts'
+import type { Filled } from './options.ts'
 import { DATA } from './workbench.ts'
 
-/** Facts of one session, all over the log. */
-const FACTS_EACH = 100
 /** Rows that are committed together. */
 const TOGETHER = 50_000
 /** Each burst leaves its facts in the store; one that has grown by this much more than it should is built anew. */
@@ -21,56 +20,51 @@ export interface Grown {
   folder: string
   /** The seq after the last that was committed. */
   nextSeq: number
-  sessions: number
 }
 
 /** Whether `openGrown` finds one. */
-export function hasGrown(facts: number): boolean {
-  return existsSync(folderOf(facts))
+export function hasGrown(filled: Filled): boolean {
+  return existsSync(folderOf(filled))
 }
 
-/** The store of so many facts and a hundredth as many sessions; built where there is none of today's schema. */
-export function openGrown(facts: number): Grown {
-  const folder = folderOf(facts)
-  if (hasGrown(facts) && ask(folder, 'SELECT max(pos) FROM facts') > facts * OVERGROWN)
+/** The store of so many facts and sessions; built where there is none of today's schema. */
+export function openGrown(filled: Filled): Grown {
+  const { facts } = filled
+  const folder = folderOf(filled)
+  if (hasGrown(filled) && ask(folder, 'SELECT max(pos) FROM facts') > facts * OVERGROWN)
     rmSync(folder, { recursive: true })
-  if (!hasGrown(facts)) {
-    removeOutdated(facts)
+  if (!hasGrown(filled)) {
+    removeOutdated(filled)
     process.stderr.write(`grown: builds a store of ${facts} facts in ${folder}, which takes minutes, once\n`)
     const unfinished = `${folder}-unfinished`
     rmSync(unfinished, { recursive: true, force: true })
     mkdirSync(unfinished, { recursive: true })
-    build(storeIn(unfinished), facts)
+    build(storeIn(unfinished), filled)
     renameSync(unfinished, folder)
   }
   return {
     folder,
     nextSeq: ask(folder, "SELECT value FROM checkpoints WHERE name = 'stream'") + 1,
-    sessions: sessionsOf(facts),
   }
-}
-
-function sessionsOf(facts: number): number {
-  return Math.max(1, Math.floor(facts / FACTS_EACH))
 }
 
 function storeIn(folder: string): string {
   return path.join(folder, 'store.db')
 }
 
-function folderOf(facts: number): string {
-  return path.join(DATA, `${nameOf(facts)}${knownMigrations().length}`)
+function folderOf(filled: Filled): string {
+  return path.join(DATA, `${nameOf(filled)}${knownMigrations().length}`)
 }
 
-function nameOf(facts: number): string {
-  return `grown-${facts}-schema-`
+function nameOf({ facts, sessions }: Filled): string {
+  return `grown-${facts}-of-${sessions}-schema-`
 }
 
 /** Migrating so much would take as long as building it. */
-function removeOutdated(facts: number): void {
+function removeOutdated(filled: Filled): void {
   if (!existsSync(DATA)) return
   for (const name of readdirSync(DATA))
-    if (name.startsWith(nameOf(facts))) rmSync(path.join(DATA, name), { recursive: true })
+    if (name.startsWith(nameOf(filled))) rmSync(path.join(DATA, name), { recursive: true })
 }
 
 function ask(folder: string, sql: string): number {
@@ -83,7 +77,7 @@ function opened(file: string): Disposable & { database: Database.Database } {
   return { database, [Symbol.dispose]: () => void database.close() }
 }
 
-function build(file: string, facts: number): void {
+function build(file: string, { facts, sessions }: Filled): void {
   using db = opened(file)
   const { database } = db
   // Nothing is lost with a store that is cut short in the making.
@@ -91,8 +85,8 @@ function build(file: string, facts: number): void {
   database.pragma('synchronous = OFF')
   database.pragma('cache_size = -1000000')
   migrate(database)
-  addSessions(database, sessionsOf(facts))
-  addFacts(database, facts, sessionsOf(facts))
+  addSessions(database, sessions)
+  addFacts(database, facts, sessions)
   database.prepare('INSERT INTO checkpoints (name, value) VALUES (?, ?)').run('stream', String(facts))
   database.pragma('journal_mode = WAL')
 }

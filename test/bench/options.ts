@@ -1,10 +1,18 @@
 import { parseArgs } from 'node:util'
 import { wholeNumber } from '../support/command.ts'
 
-/** Facts of the store that `grown` fills first; a hundredth as many sessions. */
+/** Facts of the store that `grown` fills first. */
 const FACTS = 10_000_000
+/** Facts of each of its sessions, unless `--sessions` gives their number. */
+const FACTS_EACH = 100
 /** Repetitions whose median counts; fewer say little on a machine that does something else too. */
 const RUNS = 5
+
+/** Facts, in so many sessions. */
+export interface Filled {
+  facts: number
+  sessions: number
+}
 
 export interface Options {
   /** Beginnings of the names of measures; empty: all. */
@@ -12,8 +20,8 @@ export interface Options {
   runs: number
   json: boolean
   profile: boolean
-  /** Of the store that `grown` and `postgres, grown` fill first. */
-  facts: number
+  /** What the store of `grown` and `postgres, grown` holds first. */
+  filled: Filled
   /** Of PostgreSQL, `name=value`. */
   settings: string[]
   /** The folder of another checkout; null: none. */
@@ -23,7 +31,7 @@ export interface Options {
 }
 
 export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--profile] [--scale PART] [--facts N]
-                 [--setting NAME=VALUE]... [--against FOLDER]
+                 [--sessions N] [--setting NAME=VALUE]... [--against FOLDER]
 
   --only NAME    only the rows whose name begins with NAME (repeatable): burst, memory, webhooks, emulator, ...
   --runs N       number of runs, ${RUNS} by default
@@ -34,6 +42,7 @@ export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--p
   --facts N      number of facts in the store of "grown", ${FACTS} by default. That store is built once in data/ and kept.
                  Without --only grown, the row is skipped if no such store exists. Also the number of facts in the
                  database of "postgres, grown", which is filled at each run and measured only with --only "postgres, grown"
+  --sessions N   number of sessions of these facts, a hundredth of the facts by default
   --setting NAME=VALUE
                  setting of the PostgreSQL that the bench starts (repeatable), for example shared_buffers=1GB
   --against FOLDER
@@ -52,20 +61,27 @@ export function readOptions(args: readonly string[]): Options {
       profile: { type: 'boolean', default: false },
       scale: { type: 'string', default: '1' },
       facts: { type: 'string', default: String(FACTS) },
+      sessions: { type: 'string' },
       against: { type: 'string' },
       setting: { type: 'string', multiple: true, default: [] },
     },
   })
   const scale = Number(values.scale)
   if (!(scale > 0 && scale <= 1)) throw new TypeError('--scale must be a number above 0, at most 1')
+  const facts = wholeNumber('facts', values.facts)
   return {
     only: values.only,
     runs: wholeNumber('runs', values.runs),
     json: values.json,
     profile: values.profile,
     scale,
-    facts: wholeNumber('facts', values.facts),
+    filled: { facts, sessions: sessionsOf(facts, values.sessions) },
     settings: values.setting,
     against: values.against ?? null,
   }
+}
+
+function sessionsOf(facts: number, given: string | undefined): number {
+  if (given === undefined) return Math.max(1, Math.floor(facts / FACTS_EACH))
+  return wholeNumber('sessions', given)
 }

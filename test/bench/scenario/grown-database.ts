@@ -4,6 +4,7 @@ import { migrate } from '../../../src/sidecar/store/postgres/schema.ts'
 import { Databases } from '../databases.ts'
 import { OLD_AT as AT, oldSessionId } from '../frames.ts'
 import type { Figures } from '../measure.ts'
+import type { Filled } from '../options.ts'
 import type { Scenario } from '../scenario.ts'
 import { Stage } from '../stage.ts'
 import { FRAMES, rateOf, sendBurst } from './burst.ts'
@@ -11,25 +12,24 @@ import { follow, LATENCY, PACED } from './steady.ts'
 
 export const GROWN_DATABASE = 'postgres, grown'
 const OPEN = 'postgres, open transaction'
-/** Facts of one session, all over the log. */
-const FACTS_EACH = 100
 /** Rows that are added together. */
 const TOGETHER = 500_000
 /** Half a minute of frames. */
 const FRAMES_PACED = 3 * PACED
 
 /** As `grown`, in PostgreSQL. The database is filled at each start, which takes minutes. */
-export function grownDatabase(facts: number): Scenario {
+export function grownDatabase(filled: Filled): Scenario {
   return {
     measures: [{ ...rateOf(GROWN_DATABASE, 0.9, 1), judged: '# of an empty database' }],
     async open(bench) {
       const databases = await Databases.start(bench)
       const stage = await Stage.open(bench)
       const count = bench.scaled(FRAMES)
-      const sessions = Math.max(1, Math.floor(bench.scaled(facts) / FACTS_EACH))
+      const facts = bench.scaled(filled.facts)
+      const sessions = bench.scaled(filled.sessions)
       const full = await databases.create()
-      await fill(full, bench.scaled(facts), sessions)
-      let first = bench.scaled(facts) + 1
+      await fill(full, { facts, sessions })
+      let first = facts + 1
       const through = async (store: string, oldSessions: number): Promise<Figures> => {
         await stage.load(count, { first, oldSessions })
         first += count
@@ -92,8 +92,10 @@ export const openTransaction: Scenario = {
 }
 
 /** Idle sessions with one settled turn each, and facts that were delivered at the first attempt. No reader checks their checksums. */
-async function fill(url: string, facts: number, sessions: number): Promise<void> {
-  process.stderr.write(`${GROWN_DATABASE}: fills a database with ${facts} facts, which takes minutes\n`)
+async function fill(url: string, { facts, sessions }: Filled): Promise<void> {
+  process.stderr.write(
+    `${GROWN_DATABASE}: fills a database with ${facts} facts of ${sessions} sessions, which takes minutes\n`,
+  )
   const database = await openDatabase({ url }, (error) => {
     throw error
   })
