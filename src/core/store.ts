@@ -145,7 +145,8 @@ export interface Settings {
   setCheckpoint(name: string, value: string | null, topic?: WakeTopic): Promise<void>
   /** Registers the handlers; new ones start without a backlog. */
   registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
-  pauseHandler(name: string, reason: string | null): Promise<void>
+  /** `reason`: null ends the pause. @returns when the stored pause began, milliseconds; null: there is none. */
+  pauseHandler(name: string, reason: string | null): Promise<number | null>
   /** Subscriptions, the newest first. */
   subscriptions(): Promise<SubscriptionRecord[]>
   saveSubscription(record: SubscriptionRecord): Promise<void>

@@ -46,8 +46,8 @@ export function adminActions(
     },
     async pauseHandler(name) {
       known(name)
-      await store.settings.pauseHandler(name, 'paused by an operator')
-      engine.dispatcher.worker(name)?.pause()
+      const since = await store.settings.pauseHandler(name, 'paused by an operator')
+      engine.dispatcher.worker(name)?.pause(since)
     },
     async resumeHandler(name) {
       known(name)

@@ -91,8 +91,7 @@ describe('delivering', () => {
 
   it('continues when another process resumes the handler', async () => {
     const world = await deliveryWorld()
-    await world.store.settings.pauseHandler('app', 'paused by an operator')
-    world.worker.pause()
+    world.worker.pause(await world.store.settings.pauseHandler('app', 'paused by an operator'))
     await world.commit(facts(1))
     await world.store.settings.pauseHandler('app', null)
     world.worker.follow(null)
@@ -397,6 +396,36 @@ describe('delivering', () => {
     ])
   })
 
+  it('a pause that the store refuses at first is stored later, so that another process can end it', async () => {
+    const world = await deliveryWorld({ reply: () => ({ kind: 'gone', status: 410 }) })
+    const { settings } = world.store
+    const store = settings.pauseHandler
+    let refused = 0
+    settings.pauseHandler = (...given) =>
+      ++refused <= 2 ? Promise.reject(new StoreError('unreachable')) : store(...given)
+    await world.commit(facts(1))
+    await world.clock.advance(60_000)
+    expect(await world.store.read.handlers()).toMatchObject([{ pauseReason: 'the handler answered 410' }])
+    world.reply = () => DELIVERED
+    await store('app', null)
+    world.worker.follow(null)
+    await world.clock.advance(1000)
+    expect(world.worker.status().state).toBe('up')
+    expect(world.sent).toHaveLength(2)
+  })
+
+  it('delivers a fact without a session to an unordered handler where its id is, not at the leader', async () => {
+    const world = await deliveryWorld({ spec: { ordered: false } })
+    Object.assign(world.store.shards, { owns: (key: string | null) => key !== null, leads: false })
+    const { claim } = world.store.lanes
+    let claims = 0
+    // It was claimed and released again and again.
+    world.store.lanes.claim = (room) => (++claims > 20 ? Promise.resolve([]) : claim(room))
+    await world.commit([frameFact(1, null)])
+    await world.clock.advance(1000)
+    expect(world.sent).toHaveLength(1)
+  })
+
   // Found by the simulation: the store said paused and the worker was not.
   it('late answers of a paused handler do not pause it again after it was resumed', async () => {
     const held = Promise.withResolvers<void>()
@@ -520,7 +549,7 @@ describe('delivering', () => {
     const event = { ...frameFact(1), seq: null, pos: 0 }
     world.worker.transient(event)
     await world.clock.settle()
-    world.worker.pause()
+    world.worker.pause(null)
     world.worker.transient(event)
     await world.clock.settle()
     expect(world.sent).toHaveLength(1)
@@ -632,7 +661,7 @@ describe('a lane with a pending delivery that cannot be read', () => {
       return lanes
     }
     world.store.lanes.read = async () => ({ deliveries: [], complete: true })
-    world.worker.pause()
+    world.worker.pause(null)
     await world.commit(facts(1, 'ses_1'))
     world.worker.resume()
     await world.clock.advance(11_000)

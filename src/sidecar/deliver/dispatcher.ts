@@ -128,7 +128,7 @@ export interface Worker {
    * counted.
    */
   test(fact: StoredFact): Promise<Trial>
-  pause(): void
+  pause(since: number | null): void
   resume(): void
   status(): HandlerStatus
 }
@@ -226,19 +226,13 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       onRoom: () => pollLoop.wake(),
       isCrowded: () => crowded,
       onSlot: () => transients.next(),
-      onPaused: () => notePause(),
+      onPaused: (since) => notePause(since),
     },
     ports,
   )
 
   /** When this process has stored a pause, notes when it began. If another replica ends it, `follow` then sees a change. */
-  const notePause = (): void => {
-    store.read.handlers().then(
-      (records) => (pausedSince = pauseOf(records, spec.name)?.since ?? pausedSince),
-      (error: unknown) =>
-        log.warn({ handler: spec.name, err: error }, 'handler: its pause could not be read'),
-    )
-  }
+  const notePause = (since: number | null): void => void (pausedSince = since)
 
   const resume = (): void => {
     if (health.state !== 'paused') return
@@ -315,9 +309,9 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       if (paused === null) resume()
       else health.become('paused', paused.reason)
     },
-    pause() {
+    pause(since) {
       health.become('paused', 'paused by an operator')
-      notePause()
+      notePause(since)
     },
     resume,
     status: () => health.status,

@@ -54,7 +54,7 @@ export interface Lanekeeper {
   /** Called when a slot is free and no lane is ready to use it. */
   onSlot: () => void
   /** Called when a pause is stored. */
-  onPaused: () => void
+  onPaused: (since: number | null) => void
 }
 
 /**
@@ -68,7 +68,6 @@ export class LaneRunner {
   readonly #keeper: Lanekeeper
   readonly #batch: { max: number; wait: number }
   /** Each lane has the deliveries of one session. If false, each has one fact. */
-  readonly #ordered: boolean
   readonly #lanes = new Map<number, ActiveLane>()
   readonly #ready = new Fifo<ActiveLane>()
   #inFlight = 0
@@ -82,7 +81,6 @@ export class LaneRunner {
     this.#ports = ports
     this.#keeper = keeper
     this.#batch = keeper.target.batches ? keeper.spec.batch : { max: 1, wait: 0 }
-    this.#ordered = keeper.spec.ordered || keeper.spec.batch.max > 1
   }
 
   /** Lanes in memory. */
@@ -181,13 +179,16 @@ export class LaneRunner {
 
   /**
    * The shard moves to another process, or this process was frozen so long that another may own it. The new owner sends the
-   * rest of the lane.
+   * rest of the lane. The shard is that of the session. A fact without a session in a lane of its own, whose key is the id of the
+   * fact, has the shard of that key.
    */
   #isOthers(active: ActiveLane): boolean {
     const fact = active.first()?.fact
-    if (!this.#ordered && fact === undefined) return false
-    const session = this.#ordered ? active.lane.key : (fact?.sessionId ?? '')
-    return !this.#ports.store.shards.owns(session === '' ? null : session)
+    const { key } = active.lane
+    // Which session it is shows once the fact is read.
+    if (fact === undefined && isOfOneFact(key)) return false
+    const place = fact?.sessionId ?? key
+    return !this.#ports.store.shards.owns(place === '' ? null : place)
   }
 
   #read(active: ActiveLane): void {
@@ -386,14 +387,27 @@ export class LaneRunner {
 
   /** Pauses the handler and stores the pause. A handler that is paused already does not change. */
   #pause(reason: string): void {
-    const { health, spec, onPaused } = this.#keeper
+    const { health } = this.#keeper
     if (health.state === 'paused') return
     health.become('paused', reason)
-    this.#ports.store.settings
-      .pauseHandler(spec.name, reason)
-      .then(onPaused, (error: unknown) =>
-        this.#ports.log.error({ handler: spec.name, err: error }, 'handler: its pause could not be stored'),
+    this.#storePause(reason)
+  }
+
+  /** Until a pause is stored, no other process knows of it, and so cannot end it. */
+  #storePause(reason: string): void {
+    const { health, spec, onPaused } = this.#keeper
+    this.#ports.store.settings.pauseHandler(spec.name, reason).then(onPaused, (error: unknown) => {
+      if (this.#phase !== 'running' || health.state !== 'paused') return
+      this.#ports.log.error(
+        { handler: spec.name, err: error },
+        'handler: its pause could not be stored; it is tried again',
       )
+      const timer = this.#ports.clock.after(FAILED, () => {
+        this.#timers.delete(timer)
+        if (health.state === 'paused') this.#storePause(reason)
+      })
+      this.#timers.add(timer)
+    })
   }
 
   #fail(active: ActiveLane, error: unknown): void {
@@ -470,4 +484,9 @@ export class LaneRunner {
   #names(active: ActiveLane): { handler: string; lane: string } {
     return { handler: this.#keeper.spec.name, lane: active.lane.key }
   }
+}
+
+/** Whether it is the key of the lane of one fact, which is the id of that fact. */
+function isOfOneFact(key: string): boolean {
+  return key.startsWith('evt_')
 }

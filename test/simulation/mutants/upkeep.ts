@@ -100,7 +100,7 @@ export const UPKEEP: readonly Mutant[] = [
   mutant(
     'a handler that an operator pauses goes on',
     'sidecar/actions.ts',
-    '      engine.dispatcher.worker(name)?.pause()\n',
+    '      engine.dispatcher.worker(name)?.pause(since)\n',
     '',
   ),
 ]

@@ -36,8 +36,13 @@ export function createSettings(parts: {
     checkpoint: (name) => ask(() => checkpoints.get(name)),
     setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
     registerHandlers: (handlers) => write(() => lanes.register(handlers)),
-    pauseHandler: (name, reason) =>
-      write(() => void pause.run(reason === null ? null : clock.now(), reason, name)),
+    pauseHandler: (name, reason) => {
+      const since = reason === null ? null : clock.now()
+      return write(() => {
+        pause.run(since, reason, name)
+        return since
+      })
+    },
     subscriptions: () => ask(() => list.all()),
     saveSubscription: ({ id, url, secret, createdAt, retiredAt }) =>
       write(() => void save.run(id, url, secret, createdAt, retiredAt)),
