@@ -18,6 +18,8 @@ const LINES: readonly (readonly [line: string, name: string])[] = [
   ['databases examined after a kill', 'databases examined after a kill'],
   ['answered webhooks examined', 'answered webhooks examined'],
   ['refusals examined', 'refusals examined'],
+  ['writes examined', 'writes examined'],
+  ['outcomes examined', 'outcomes examined'],
   ['places searched for secrets', 'places searched for secrets'],
 ]
 

@@ -1,11 +1,11 @@
-import { renameSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { App, NEXT_SECRET, SECRET } from '../support/app.ts'
 import type { Build } from '../support/build.ts'
 import type { ProfileName } from '../support/client.ts'
-import { Gateway } from '../support/gateway.ts'
+import { Gateway, type Passed } from '../support/gateway.ts'
 import { freePort } from '../support/listen.ts'
 import { Chance } from '../simulation/chance.ts'
 import { Books, type Pages } from './books.ts'
@@ -183,6 +183,24 @@ export class World implements AsyncDisposable {
   async pages(): Promise<Pages> {
     using books = new Books(this.store)
     return books.pages()
+  }
+
+  /** The bytes of each file of the store. */
+  async stored(): Promise<[where: string, text: string][]> {
+    return readdirSync(path.dirname(this.store))
+      .filter((name) => name.startsWith(path.basename(this.store)))
+      .map((name) => [`the file ${name}`, readFileSync(path.join(path.dirname(this.store), name), 'latin1')])
+  }
+
+  /** Whether the program lived, on a quiet line, and never stood still. */
+  isUndisturbed(_request: Passed, from: number, until: number): boolean {
+    const lived = this.sidecar.lives.some((life) => life.from < from && (life.until ?? Infinity) > until)
+    const stopped = this.pauses.some((pause) => pause.from < until && pause.until > from)
+    return lived && !stopped && this.links.service.quiet(from, until)
+  }
+
+  processOf(): string {
+    return 'the program'
   }
 
   /** Deliveries that are pending. */

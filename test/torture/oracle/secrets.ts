@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import path from 'node:path'
+import { readFileSync } from 'node:fs'
 import type { Fault } from '../../checker/history.ts'
-import type { World } from '../world.ts'
-import type { Evidence } from './evidence.ts'
+import type { Evidence, Round } from './evidence.ts'
 
 const ROUTES = [
   '/metrics',
@@ -18,24 +16,27 @@ const ROUTES = [
 ]
 const LISTS = ['/api/events', '/api/sessions', '/api/calls', '/api/deliveries']
 
+/** All that a program, or several on one store, shows and stores. */
+export interface Shown extends Pick<Round, 'sidecar' | 'mood' | 'tally' | 'logs'> {
+  /** What must never be seen outside, by name. */
+  readonly secrets: ReadonlyMap<string, string>
+  /** All that is stored. */
+  stored(): Promise<[where: string, text: string][]>
+}
+
 /**
  * I13: no secret is where people look, or in the database at all; those of the subscriptions are in the database alone, and
  * what a handler said in failing is with its delivery alone.
  */
-export async function kept(world: World, { ledger, webhookSecrets }: Evidence): Promise<Fault[]> {
-  const { sidecar, folder, store, secrets, tally } = world
+export async function kept(world: Shown, { ledger, webhookSecrets }: Evidence): Promise<Fault[]> {
+  const { sidecar, logs, secrets, tally } = world
   const shown: [where: string, text: string][] = [
-    ['the log', readFileSync(path.join(folder, 'sidecar.log'), 'latin1')],
+    ...logs.map((log): [string, string] => ['the log', readFileSync(log, 'latin1')]),
     ['an answer to the model', ledger.answers.map(({ output, error }) => `${output} ${error}`).join('\n')],
   ]
   for (const route of ROUTES) shown.push([route, (await sidecar.ask('GET', route)).text])
   for (const list of LISTS) shown.push([list, JSON.stringify(await sidecar.list(list))])
-  const stored = readdirSync(path.dirname(store))
-    .filter((name) => name.startsWith(path.basename(store)))
-    .map((name): [string, string] => [
-      `the file ${name}`,
-      readFileSync(path.join(path.dirname(store), name), 'latin1'),
-    ])
+  const stored = await world.stored()
   const subscriptions = webhookSecrets.map((secret): [string, string] => [
     'the secret of a subscription',
     secret,

@@ -41,6 +41,28 @@ export class PostgresBooks {
     })
   }
 
+  /** Runs statements of ours. @returns the rows of the last one. */
+  async run<Row>(sql: string): Promise<Row[]> {
+    return await this.#read(async (client) => (await client.query(sql)).rows as Row[])
+  }
+
+  /** The rows of each table, as text. */
+  async dump(): Promise<[table: string, text: string][]> {
+    return await this.#read(async (client) => {
+      const { rows: tables } = await client.query<{ name: string }>(
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'sidecar'::regnamespace AND relkind = 'r'",
+      )
+      const texts: [string, string][] = []
+      for (const { name } of tables) {
+        const { rows } = await client.query<{ text: string }>(
+          `SELECT t::text AS text FROM sidecar."${name}" t`,
+        )
+        texts.push([name, rows.map(({ text }) => text).join('\n')])
+      }
+      return texts
+    })
+  }
+
   /** Ends connections of the program, as an administrator does. @returns how many. */
   async terminate(share: number): Promise<number> {
     return await this.#read(async (client) => {

@@ -1,5 +1,6 @@
 import { alone, inTurn, warned, type Act } from '../../checker/owners.ts'
 import type { Fault } from '../../checker/history.ts'
+import type { Replica } from './replica.ts'
 import type { ReplicaWorld } from './world.ts'
 
 /** What happens to a line or a process is noticed so late, milliseconds. */
@@ -8,13 +9,10 @@ const AROUND = 100
 /** I8, by what the application and the service saw. */
 export function owned(world: ReplicaWorld): Fault[] {
   const { app, gateway, service } = world
-  const ownerOf = (host: string | undefined): string => {
-    const port = Number(host?.split(':')[1])
-    const owner = world.replicas.find(({ links }) => links.app.port === port || links.service.port === port)
-    return owner === undefined ? 'none' : `replica ${owner.number}`
-  }
+  const ownerOf = (host: string | undefined): string => nameOf(world.replicaAt(host))
   const callbacks = app.callbacks.map(({ name, events, headers, at, endedAt }): Act => ({
-    subject: `${name} ${events[0]?.session_id}`,
+    // A fact without a session is of no order with others.
+    subject: `${name} ${events[0]?.session_id ?? events[0]?.id}`,
     owner: ownerOf(headers.host),
     from: at,
     until: endedAt,
@@ -49,9 +47,13 @@ export function owned(world: ReplicaWorld): Fault[] {
   ]
 }
 
-function replicaOf({ replicas }: ReplicaWorld, { owner }: Act) {
+function nameOf(replica: Replica | undefined): string {
+  return replica === undefined ? 'none' : `replica ${replica.number}`
+}
+
+function replicaOf({ replicas }: ReplicaWorld, { owner }: Act): Replica | undefined {
   const name = owner.split(',', 1)[0]
-  return replicas.find(({ number }) => name === `replica ${number}`)
+  return replicas.find((replica) => name === nameOf(replica))
 }
 
 /** A replica that is killed and started again is another process: it ends the leases of the one before at once. */

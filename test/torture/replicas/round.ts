@@ -2,9 +2,12 @@ import { rm } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault } from '../../checker/history.ts'
 import { judge } from '../judge.ts'
+import { heeded } from '../oracle/requests.ts'
+import { kept } from '../oracle/secrets.ts'
 import { keep, type Outcome } from '../round.ts'
 import { judgeStop, live, type Pace } from './lives.ts'
 import { owned } from './owners.ts'
+import { admitted, watchWrites } from './writes.ts'
 import { blow } from './weather.ts'
 import { ReplicaWorld, type ReplicaOptions } from './world.ts'
 
@@ -29,9 +32,18 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
     await rage(world, storm)
     await startAfresh(world)
     const verdict = await judge(world, CALM)
+    // The program must still answer.
+    const hidden = await kept(world, verdict.evidence)
     const { sidecar } = world
     const life = await sidecar.stop()
-    faults = [...verdict.faults, ...owned(world), ...deadlocks(world)]
+    faults = [
+      ...verdict.faults,
+      ...owned(world),
+      ...heeded(world),
+      ...hidden,
+      ...(await admitted(world)),
+      ...deadlocks(world),
+    ]
     if (life?.code !== 0)
       faults.push({
         invariant: 'exit',
@@ -49,6 +61,7 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
 }
 
 async function rage(world: ReplicaWorld, { kills, ms, ...pace }: ReplicaStorm): Promise<void> {
+  await beginWatch(world)
   const over = new AbortController()
   const { signal } = over
   const limit = performance.now() + ms
@@ -63,6 +76,14 @@ async function rage(world: ReplicaWorld, { kills, ms, ...pace }: ReplicaStorm): 
     await world.load.stop()
     await weather
   }
+}
+
+/** The first process makes the tables. The others start later: a trigger that is added locks each table. */
+async function beginWatch(world: ReplicaWorld): Promise<void> {
+  const { sidecar } = world
+  sidecar.start()
+  if (!(await sidecar.ready())) world.violated('exit', 'the first process ended while it started')
+  await watchWrites(world)
 }
 
 function killsIn({ tally }: ReplicaWorld): number {

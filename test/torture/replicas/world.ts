@@ -1,9 +1,9 @@
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { App } from '../../support/app.ts'
+import { App, NEXT_SECRET, SECRET } from '../../support/app.ts'
 import type { Build } from '../../support/build.ts'
-import { Gateway } from '../../support/gateway.ts'
+import { Gateway, type Passed } from '../../support/gateway.ts'
 import { freePort } from '../../support/listen.ts'
 import { PostgresServer } from '../../support/postgres.ts'
 import { Chance } from '../../simulation/chance.ts'
@@ -31,6 +31,8 @@ export interface ReplicaOptions {
 
 type Parts = Pick<ReplicaWorld, 'folder' | 'postgres' | 'service' | 'gateway' | 'app' | 'replicas'> & {
   canary: string
+  token: string
+  adminToken: string
 }
 
 /** All that stands around several processes on one PostgreSQL in one round, and the processes. */
@@ -47,6 +49,8 @@ export class ReplicaWorld implements Round, AsyncDisposable {
   readonly load: Load
   readonly replicas: readonly Replica[]
   readonly violations: Fault[] = []
+  /** What must never be seen outside, by name. */
+  readonly secrets: ReadonlyMap<string, string>
   readonly dead = new Set<string>()
   /** The service never loses a cursor here. */
   readonly gaps = false
@@ -61,6 +65,13 @@ export class ReplicaWorld implements Round, AsyncDisposable {
     this.gateway = parts.gateway
     this.app = parts.app
     this.replicas = parts.replicas
+    this.secrets = new Map([
+      ['what a tool threw or said in failing', parts.canary],
+      ['the secret of the handler app and of the tools', SECRET.slice('whsec_'.length)],
+      ['the secret of the handler books', NEXT_SECRET.slice('whsec_'.length)],
+      ['the service token', parts.token],
+      ['the admin token', parts.adminToken],
+    ])
     this.#stack = stack
     this.load = new Load(this.service, this.draw('load'), this.tally)
     this.mood = new Mood(this.app, {
@@ -106,7 +117,7 @@ export class ReplicaWorld implements Round, AsyncDisposable {
       replicas.push(stack.use(await Replica.open(index + 1, port, common)))
     return new ReplicaWorld(
       options,
-      { folder, postgres, service, gateway, app, replicas, canary },
+      { folder, postgres, service, gateway, app, replicas, canary, token, adminToken: common.adminToken },
       stack.move(),
     )
   }
@@ -124,6 +135,29 @@ export class ReplicaWorld implements Round, AsyncDisposable {
     const [first] = this.replicas
     if (first === undefined) throw new Error('there is no replica')
     return this.replicas.find(({ sidecar }) => sidecar.alive && sidecar.life.ready)?.sidecar ?? first.sidecar
+  }
+
+  /** Whose line ends at this host, a name with a port. */
+  replicaAt(host: string | undefined): Replica | undefined {
+    const port = Number(host?.split(':')[1])
+    return this.replicas.find(({ links }) => links.app.port === port || links.service.port === port)
+  }
+
+  processOf({ headers }: Passed): string {
+    return headers.host ?? ''
+  }
+
+  /** Whether its process lived, on quiet lines, and never stood still. */
+  isUndisturbed({ headers }: Passed, from: number, until: number): boolean {
+    const replica = this.replicaAt(headers.host)
+    if (replica === undefined) return false
+    const lived = replica.sidecar.lives.some((life) => life.from < from && (life.until ?? Infinity) > until)
+    const isCut = replica.wasCutOff(from, until) || !replica.links.service.quiet(from, until)
+    return lived && !isCut && !replica.wasFrozen(from, until)
+  }
+
+  stored(): Promise<[where: string, text: string][]> {
+    return this.books.dump()
   }
 
   get logs(): readonly string[] {
