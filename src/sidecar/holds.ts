@@ -10,22 +10,22 @@ const HELD = 'held'
 const SHORTEST = 1000
 
 /** A wait as it is stored: it ends at a time on the service's clock, which is the same for all processes. */
-interface Held extends Omit<RefusedFor, 'wait'> {
+interface Held extends RefusedFor {
   until: number
 }
 
 /**
  * Three processes have one token. When the service refuses one of them for 30 seconds, the others send nothing for that time
- * either, and each has a third of the requests that may be under way.
+ * either, and each has a third of the requests that may be under way. So with a process that starts meanwhile.
+ * @returns what must be called before the first request: it heeds the waits that are stored.
  */
 export function shareBudget(parts: {
   service: Pick<ServiceClient, 'share' | 'onRefused' | 'heed' | 'clockOffset'>
   store: Pick<Store, 'settings' | 'shards'>
   clock: Pick<Clock, 'now'>
   log: Log
-}): void {
+}): () => Promise<void> {
   const { service, store, clock, log } = parts
-  let processes = 1
   /** The waits that this process knows, by rate bucket. null: every bucket. */
   const known = new Map<string | null, Held>()
   const serviceTime = (): number => clock.now() + service.clockOffset()
@@ -44,8 +44,10 @@ export function shareBudget(parts: {
   const exchange = async (): Promise<void> => {
     const now = serviceTime()
     const stored = heldIn(await store.settings.checkpoint(HELD))
+    // Before the first answer, the service's clock is not known, and ours may be wrong: no wait is longer than was asked for.
     for (const held of stored)
-      if (held.until > now && note(held)) service.heed({ ...held, wait: held.until - now })
+      if (held.until > now && note(held))
+        service.heed({ ...held, wait: Math.min(held.until - now, held.wait) })
     for (const [bucket, { until }] of known) if (until <= now) known.delete(bucket)
     const untils = new Map(stored.map(({ bucket, until }) => [bucket, until]))
     const isMissing = ({ bucket, until }: Held): boolean => (untils.get(bucket) ?? 0) + SHORTEST <= until
@@ -56,19 +58,20 @@ export function shareBudget(parts: {
   const failed = (error: unknown): void =>
     log.debug({ error: messageOf(error) }, 'service: a wait could not be shared with the other replicas')
 
-  service.onRefused(({ wait, ...refused }) => {
-    if (processes < 2 || wait < SHORTEST) return
+  service.onRefused((refused) => {
+    const { wait } = refused
+    if (wait < SHORTEST) return
     if (note({ ...refused, until: Math.round(serviceTime() + wait) })) exchange().catch(failed)
   })
   store.shards.subscribe({
     population(live) {
-      processes = live
       service.share(live)
     },
     woken({ topics }) {
-      if (processes > 1 && topics.has('waits')) exchange().catch(failed)
+      if (topics.has('waits')) exchange().catch(failed)
     },
   })
+  return () => exchange().catch(failed)
 }
 
 function heldIn(text: string | null): Held[] {
@@ -78,6 +81,7 @@ function heldIn(text: string | null): Held[] {
     if (!isObject(one)) return []
     const [until, status, code] = [numberOf(one.until), numberOf(one.status), stringOf(one.code)]
     if (until === null || status === null || code === null) return []
-    return [{ bucket: stringOf(one.bucket), until, status, code }]
+    // An older version stored no length.
+    return [{ bucket: stringOf(one.bucket), until, status, code, wait: numberOf(one.wait) ?? Infinity }]
   })
 }

@@ -167,7 +167,7 @@ export async function startAll(
     bus.subscribe(relay)
     opening.shards.subscribe(relay)
   }
-  shareBudget({ service, store: opening, clock, log })
+  const heedStored = shareBudget({ service, store: opening, clock, log })
   warnOfDifference(opening.shards, log)
 
   void lost.promise.then(() => engine.webhooks.lose())
@@ -221,6 +221,7 @@ export async function startAll(
   const adminAddress = await admin.listen()
   stack.defer(() => admin.close())
 
+  await heedStored()
   health = await firstContact(service, specs.tools, { clock, log })
   service.onAuthorization((authorized) => {
     if (authorized) {

@@ -12,11 +12,11 @@ type Refused = Parameters<ServiceClient['heed']>[0]
 function world() {
   const clock = new VirtualClock()
   let checkpoint: string | null = null
-  const join = () => {
+  const join = (time: { now(): number } = clock, processes = 3) => {
     const heeded: Refused[] = []
     let refused: (refused: Refused) => void = () => undefined
     let topics: Partial<ShardTopics> = {}
-    shareBudget({
+    const heedStored = shareBudget({
       service: {
         share: () => undefined,
         onRefused: (listener) => (refused = listener),
@@ -30,11 +30,12 @@ function world() {
         },
         shards: { subscribe: (subscriber: Partial<ShardTopics>) => (topics = subscriber) },
       } as unknown as Store,
-      clock,
+      clock: time,
       log: keepingLog(),
     })
-    topics.population?.(3)
+    topics.population?.(processes)
     return {
+      heedStored,
       heeded,
       refuse: (bucket: string) => refused({ bucket, wait: 30_000, code: 'rate_limited', status: 429 }),
       async look() {
@@ -43,7 +44,7 @@ function world() {
       },
     }
   }
-  return { clock, processes: [join(), join(), join()] as const }
+  return { clock, join, processes: [join(), join(), join()] as const }
 }
 
 it('two replicas that the service refuses at once are both heeded by the third', async () => {
@@ -61,4 +62,33 @@ it('two replicas that the service refuses at once are both heeded by the third',
   )
   expect(first.heeded.map(({ bucket }) => bucket)).toEqual(['creation'])
   expect(second.heeded.map(({ bucket }) => bucket)).toEqual(['reads'])
+})
+
+it('a process that starts while the service asks to wait heeds that before its first request', async () => {
+  const { clock, processes, join } = world()
+  processes[0].refuse('reads')
+  await clock.settle()
+  await clock.advance(10_000)
+  const late = join()
+  await late.heedStored()
+  expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 20_000 }])
+})
+
+it('a process whose clock is an hour behind waits no longer than the service asked for', async () => {
+  const { clock, processes, join } = world()
+  processes[0].refuse('reads')
+  await clock.settle()
+  const late = join({ now: () => clock.now() - 3_600_000 })
+  await late.heedStored()
+  expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 30_000 }])
+})
+
+it('a wait outlives the only process, too', async () => {
+  const { clock, join } = world()
+  const alone = join(undefined, 1)
+  alone.refuse('reads')
+  await clock.settle()
+  const next = join(undefined, 1)
+  await next.heedStored()
+  expect(next.heeded).toHaveLength(1)
 })
