@@ -4,9 +4,9 @@ import { onTestFinished } from 'vitest'
 
 /**
  * `cut`: both sides lose the connection; `drop`: neither sees that the bytes are lost; `late`: the sender loses the connection,
- * and the other side gets the bytes with `sendLate`.
+ * and the other side gets the bytes with `sendLate`. `stall`: the other side takes nothing any more, as a frozen process.
  */
-type Fate = 'pass' | 'cut' | 'drop' | 'late'
+type Fate = 'pass' | 'cut' | 'drop' | 'late' | 'stall'
 
 /** The way between a store and its server, which a test can cut at chosen bytes. */
 export class Wire {
@@ -51,6 +51,7 @@ export class Wire {
       const fate = fateOf(bytes)
       if (fate === 'pass') to.write(bytes)
       if (fate === 'cut') this.#cut(from, to)
+      if (fate === 'stall') from.pause()
       if (fate === 'late') {
         this.#late.push({ to, bytes })
         from.destroy()

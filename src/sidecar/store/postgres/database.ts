@@ -137,6 +137,11 @@ const PLANNED_ONCE = {
  */
 const durable = (isLocal: boolean): string =>
   `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', ${isLocal}) END`
+/**
+ * A process is frozen while the server sends it a session of 16 MiB, within a transaction that holds locks. The limits of statements do
+ * not end that: the server waits for room in the socket. So the kernel ends a connection that takes nothing for so long.
+ */
+const UNREAD = { tcp_user_timeout: String(TIMES.idleInTransaction) }
 /** A statement alone has the isolation of each transaction that `begin` makes, whatever the server's default is. */
 const ALONE = { ...PLANNED_ONCE, default_transaction_isolation: 'read committed' }
 /** A transaction that may concern many rows plans each statement with parameters for its values, and does not keep the plan. */
@@ -199,6 +204,7 @@ export async function openDatabase(
     allowExitOnIdle: true,
     ...(standby ? {} : { verify: verify(lasting) }),
   }
+  const writing = lasting + columnsOf(pooled ? {} : UNREAD)
   const readers = new pg.Pool({
     ...pooling,
     ...(lookups && !pooled ? { verify: verify(columnsOf(ALONE) + lasting) } : {}),
@@ -208,13 +214,14 @@ export async function openDatabase(
   const people = new pg.Pool({ ...pooling, max: FOR_PEOPLE, idleTimeoutMillis: TIMES.idle })
   const writers = new pg.Pool({
     ...pooling,
+    ...(standby ? {} : { verify: verify(writing) }),
     pipeline: !pooled,
     max: 1,
     idleTimeoutMillis: 0,
   })
   const singles = new pg.Pool({
     ...pooling,
-    verify: verify(columnsOf(ALONE) + lasting),
+    verify: verify(columnsOf(ALONE) + writing),
     pipeline: true,
     max: 1,
     idleTimeoutMillis: 0,
