@@ -54,6 +54,9 @@ export type Fault =
   | 'partition'
   | 'frozen'
   | 'leaves'
+  /** No process reaches the database; an administrator sets its clock. */
+  | 'outage'
+  | 'store_clock'
 
 export interface Fired {
   /** The number of the passage, from 1. */
@@ -246,7 +249,16 @@ const ALL: readonly Fault[] = [
 ]
 
 /** What several processes on one store have, and what parts them. */
-export const SEVERAL: readonly Fault[] = ['partition', 'frozen', 'leaves', 'lost', 'lost_reply', 'slow']
+export const SEVERAL: readonly Fault[] = [
+  'partition',
+  'frozen',
+  'leaves',
+  'outage',
+  'store_clock',
+  'lost',
+  'lost_reply',
+  'slow',
+]
 
 /** Also those that only some seeds have; the faults of several processes come with `--replicas`. */
 export const EVERY: readonly Fault[] = [...ALL, 'unreadable_reply']

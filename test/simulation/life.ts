@@ -3,7 +3,7 @@ import type { Owner } from './agenda.ts'
 import { Claims } from './claims.ts'
 import { newCounts } from './counts.ts'
 import { Restraint } from './oracle/restraint.ts'
-import type { Face } from './replicas.ts'
+import type { Disturbed, Face } from './replicas.ts'
 import type { Passages } from './sites.ts'
 
 /** One run of the sidecar's process, from its start to its crash or end. What it asks for after that does not happen. */
@@ -44,8 +44,7 @@ export class Life implements Owner {
   /** A second process was started on its store. Nothing of it leaves the machine any more. */
   replaced = false
   stopping = false
-  /** Something kept it from renewing its leases in time. */
-  disturbed = false
+  disturbed: Disturbed = 'no'
   /** Its store, where several processes share one. */
   face: Face | null = null
   /** Where several processes share the places: its own. */

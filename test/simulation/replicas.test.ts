@@ -37,7 +37,7 @@ function house() {
   const faults = new Map<string, Fault>()
   let number = 0
   const start = async () => {
-    const life = { alive: true, asleepUntil: 0, disturbed: false }
+    const life = { alive: true, asleepUntil: 0, disturbed: 'no' as const }
     const clock: Clock = {
       now: () => Math.floor(agenda.now),
       steady: () => agenda.now,

@@ -3,7 +3,7 @@ import { transition } from '../../src/core/call-machine.ts'
 import type { Lane } from '../../src/core/delivery.ts'
 import type { Lease } from '../../src/core/lease.ts'
 import type { TransientEvent } from '../../src/core/observer.ts'
-import { SHARDS, type Shards, type Wake, type WakeTopic } from '../../src/core/shards.ts'
+import { LEASE, SHARDS, type Shards, type Wake, type WakeTopic } from '../../src/core/shards.ts'
 import type { Batch, ClaimedHint, Committed, HintedSession, LaneRoom, Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import type { Clock, Log } from '../../src/std/ports.ts'
@@ -31,8 +31,10 @@ import type { Sites } from './sites.ts'
 interface ReplicaRow {
   number: number
   startedAt: number
-  /** True time, which is the store's clock. */
+  /** On the store's clock. */
   until: number
+  /** True time. */
+  renewedAt: number
   seen: number
   fenced: boolean
   joined: boolean
@@ -95,6 +97,10 @@ export class SharedStore {
   /** The processes that stored the hint of each session, by its key. */
   readonly hinted = new Map<string, Set<Face>>()
   #epoch = 0
+  /** Milliseconds from true time to the store's clock, which an administrator sets. */
+  clockOffset = 0
+  /** True time: no process reaches the database until then. */
+  outageUntil = 0
   /** Takeovers, for those who count. */
   takeovers = 0
   handovers = 0
@@ -126,10 +132,19 @@ export class SharedStore {
     return row
   }
 
-  /** Whether the leases of a process are its own, on the store's clock. */
+  /** The store's clock. */
+  get now(): number {
+    return this.#parts.agenda.now + this.clockOffset
+  }
+
+  /** Whether the leases of a process are over. */
   isOver(id: string): boolean {
-    const { fenced, until } = this.row(id)
-    return fenced || until < this.#parts.agenda.now
+    const { fenced, renewedAt } = this.row(id)
+    return fenced || renewedAt + LEASE < this.#parts.agenda.now
+  }
+
+  endOutage(): void {
+    this.outageUntil = Math.min(this.outageUntil, this.#parts.agenda.now)
   }
 
   /** Who has the lease for a session. */
@@ -144,7 +159,8 @@ export class SharedStore {
   renew(id: string, { joined, streamConnected }: Presence, ttl: number): boolean {
     const row = this.row(id)
     if (row.fenced) return false
-    row.seen = this.#parts.agenda.now
+    row.renewedAt = this.#parts.agenda.now
+    row.seen = this.now
     row.until = row.seen + ttl
     row.joined = joined
     row.streamConnected = streamConnected
@@ -152,27 +168,28 @@ export class SharedStore {
   }
 
   survey(id: string): Survey {
-    const { now } = this.#parts.agenda
+    const { now } = this
     const rows = [...this.#replicas]
     const owner = this.#leases.get(LEADER)?.owner ?? null
     let shards = 0
     for (const [place, lease] of this.#leases) if (place !== LEADER && lease.owner === null) shards++
+    const others = rows.filter(([other, { fenced }]) => other !== id && !fenced)
     return {
-      live: rows.filter(([, row]) => row.joined && !row.fenced && row.until >= now).length,
-      dead: rows
-        .filter(([other, row]) => other !== id && !row.fenced && row.until < now)
-        .map(([dead]) => dead),
+      others: new Map(
+        others.map(([other, { seen, until, joined }]) => [
+          other,
+          { renewal: String(seen), isOver: until < now, joined },
+        ]),
+      ),
       free: { leader: owner === null, shards },
       streamConnected: this.#replicas.get(owner ?? '')?.streamConnected ?? false,
-      noted: new Map(
-        rows.flatMap(([other, { noted, fenced }]) => (other === id || fenced ? [] : [[other, noted]])),
-      ),
+      noted: new Map(others.map(([other, { noted }]) => [other, noted])),
     }
   }
 
-  fence(id: string): void {
+  fence(id: string, renewal: string): void {
     const row = this.#replicas.get(id)
-    if (row === undefined || row.fenced || row.until >= this.#parts.agenda.now) return
+    if (row === undefined || row.fenced || String(row.seen) !== renewal) return
     row.fenced = true
     this.takeovers++
     this.#free(id)
@@ -255,7 +272,7 @@ export class SharedStore {
   }
 
   list(self: string): ReturnType<Shards['replicas']> {
-    const { now } = this.#parts.agenda
+    const { now } = this
     const rows = [...this.#replicas].filter(([, { fenced }]) => !fenced)
     const leader = this.#leases.get(LEADER)?.owner
     const epochs = (id: string): number[] =>
@@ -303,9 +320,14 @@ class FaceOwnership extends Ownership {
   }
 }
 
+/**
+ * What may keep a process from renewing its leases in time: something of its own, or an outage of the database that all processes
+ * have, after which none may be fenced.
+ */
+export type Disturbed = 'no' | 'by an outage' | 'alone'
+
 interface Process extends Owner {
-  /** Something may keep it from renewing its leases in time. */
-  disturbed: boolean
+  disturbed: Disturbed
 }
 
 export interface FaceParts {
@@ -368,8 +390,9 @@ export class Face {
       number,
       startedAt: clock.now(),
       // As `enter` of the store does: until its first renewal, no one takes it for dead.
-      until: agenda.now + 15_000,
-      seen: agenda.now,
+      until: shared.now + LEASE,
+      renewedAt: agenda.now,
+      seen: shared.now,
       fenced: false,
       joined: false,
       streamConnected: false,
@@ -435,7 +458,7 @@ export class Face {
   async loseReply(): Promise<void> {
     const { agenda, chance } = this.#shared.parts
     this.cut(chance.pick(UNKNOWN))
-    while (this.#cutUntil > agenda.now) {
+    while (this.isCut) {
       await new Promise<void>((resolve) => void agenda.in(ASKED, resolve, this.life))
       if (this.membership.lost !== null) throw this.membership.lost
     }
@@ -469,12 +492,12 @@ export class Face {
   }
 
   get isCut(): boolean {
-    return this.#cutUntil > this.#shared.parts.agenda.now
+    return this.cutUntil > this.#shared.parts.agenda.now
   }
 
   /** True time. */
   get cutUntil(): number {
-    return this.#cutUntil
+    return Math.max(this.#cutUntil, this.#shared.outageUntil)
   }
 
   /** First in each transaction that writes. */
@@ -530,7 +553,7 @@ export class Face {
       renew: (presence, ttl) =>
         this.#ask('renew', () => shared.renew(id, presence, ttl), { limit: HEARTBEAT }),
       survey: () => this.#ask('survey', () => shared.survey(id)),
-      fence: (dead) => this.#ask('fence', () => shared.fence(dead)),
+      fence: (dead, renewal) => this.#ask('fence', () => shared.fence(dead, renewal)),
       take: (wanted) => this.#ask('take', () => (this.confirm(), shared.take(id, wanted)), { written: true }),
       release: (given) => this.#ask('release', () => this.#release(given), { written: true }),
     }
@@ -555,7 +578,7 @@ export class Face {
     const site = `store.shards.${name}`
     const sent = this.sites.pass(site, 'before', FAULTS)
     if (sent === 'crash') return promise
-    if (sent !== null) this.life.disturbed = true
+    if (sent !== null) this.life.disturbed = 'alone'
     if (sent === 'lost' || this.isCut) {
       cut()
       return promise
@@ -572,7 +595,7 @@ export class Face {
       if (!this.life.alive) return
       const way = this.sites.pass(site, 'after', FAULTS)
       if (way === 'crash') return
-      if (way !== null) this.life.disturbed = true
+      if (way !== null) this.life.disturbed = 'alone'
       if (!written && (way === 'lost' || this.isCut)) return cut()
       after(chance.pick(WAY) + (way === 'slow' ? chance.pick(LATE_REPLY) : 0), settle)
     })
@@ -607,10 +630,10 @@ export class Face {
     else void this.#inner.calls.release(id, this.#own)
   }
 
-  /** The session of a lane: a fact of an unordered handler has a lane of its own. */
+  /** The session of a lane. A fact of an unordered handler has a lane of its own, and without a session the place of that key. */
   #sessionOf(key: string): string | null {
     if (key === '') return null
-    return key.startsWith('evt_') ? (this.#factSession.get(key) ?? null) : key
+    return key.startsWith('evt_') ? (this.#factSession.get(key) ?? key) : key
   }
 
   /** Claims for the lease of the session's shard; null: another process has it, or takes it soon. */
@@ -725,8 +748,9 @@ export class Face {
           if (topic !== undefined) this.#wake([topic])
         },
         pauseHandler: async (name, reason) => {
-          await settings.pauseHandler(name, reason)
+          const since = await settings.pauseHandler(name, reason)
           this.#wake(['handlers'])
+          return since
         },
         saveSubscription: async (record) => {
           await settings.saveSubscription(record)

@@ -13,6 +13,7 @@ import { createService, type ServiceClient } from '../../src/client/service.ts'
 import type { AdminActions } from '../../src/sidecar/admin/actions.ts'
 import { adminActions } from '../../src/sidecar/actions.ts'
 import { createEngine, type Engine } from '../../src/sidecar/engine.ts'
+import { shareBudget } from '../../src/sidecar/holds.ts'
 import { createMaintenance, REPORTED_BY } from '../../src/sidecar/maintain.ts'
 import { DeliveryRows } from '../../src/sidecar/store/sqlite/lanes.ts'
 import { createSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
@@ -94,6 +95,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const face =
     parts.shared === null ? null : new Face(parts.shared, { number: life.number, life, sites, ...options })
   life.face = face
+  if (face?.isCut === true) life.disturbed = 'by an outage'
   if (face !== null) life.atEnd(() => face.drop())
   const inner = face?.store ?? createSqliteStore(db, options, undefined, new DeliveryRows(db, FRESH))
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
@@ -151,6 +153,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     },
     bus,
   })
+  const heedStored = face === null ? null : shareBudget({ service, store, clock, log })
   const expected = {
     ...(channels.stream ? { stream: REPORTED_BY.stream } : {}),
     ...(channels.webhook ? { webhook: REPORTED_BY.webhook } : {}),
@@ -161,6 +164,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const start = async (): Promise<void> => {
     await face?.begin()
     if (face !== null) face.store.shards.subscribe({ led: parts.onLed })
+    await heedStored?.()
     // As the program does: a token that is rejected at once is fatal, an unreachable service is
     // not.
     await service.health().catch((error: unknown) => {
@@ -179,7 +183,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
 
 /** A connection breaks with its COMMIT: the process asks what became of it until it reaches the database. */
 async function unknown(face: Face, life: Life): Promise<void> {
-  life.disturbed = true
+  life.disturbed = 'alone'
   await face.loseReply()
 }
 

@@ -127,7 +127,16 @@ export class Simulation {
     const replayMax = chance.pick([4, 20, 50_000])
     this.events = new EventStream({ agenda, state: this.state, sites, slots: this.slots, replayMax })
     const api = new Api(this.state, this.agent, this.webhooks)
-    this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api, slots: this.slots })
+    const isShared = this.shared !== null
+    this.host = new ServiceHost({
+      agenda,
+      chance,
+      sites,
+      state: this.state,
+      api,
+      slots: this.slots,
+      isShared,
+    })
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
     const skewed = scenario.skew !== 0
     this.watch = new Watch(
@@ -329,10 +338,10 @@ export class Simulation {
   #lost(life: Life): void {
     this.trace.note(this.agenda.now, '== fenced', String(life.number))
     if (this.shared !== null) {
-      if (!life.disturbed)
+      if (life.disturbed !== 'alone')
         this.trace.broken(
           'I18',
-          `life ${life.number} is fenced, and nothing kept it from renewing its leases`,
+          `life ${life.number} is fenced, and nothing but an outage of all kept it from renewing its leases`,
         )
       return void this.agenda.in(this.#draws.pick(EXITS), () => life.alive && this.#end(life, 300), life)
     }
@@ -454,6 +463,7 @@ export class Simulation {
     this.wall.offset = 0
     emptyDisk(this.db)
     for (const { life } of this.posts) life?.face?.heal()
+    this.shared?.endOutage()
     if (!this.host.accepts) this.newToken()
   }
 

@@ -1,10 +1,13 @@
 import { Chance } from './chance.ts'
 import { closeDisk, fillDisk, emptyDisk } from './database.ts'
 import type { Fault } from './faults.ts'
+import type { SharedStore } from './replicas.ts'
 import type { Simulation } from './simulation.ts'
 
 /** Of one of several processes, milliseconds. */
 const PARTED = [500, 5000, 14_000, 30_000]
+/** By which the clock of the database is set, milliseconds. */
+const STEPS = [-3_600_000, -20_000, 20_000, 3_600_000]
 const FROZEN = [1000, 8000, 13_000, 17_000, 40_000, 120_000]
 
 /** What befalls the whole house, and how it is repaired. Asked every half second, true time. */
@@ -49,7 +52,7 @@ export class Weather {
         if (this.#chance.is(0.5)) webhooks.subscriptions.splice(0)
         for (const subscription of webhooks.subscriptions) subscription.active = false
       },
-      ...(simulation.shared === null ? {} : this.#parting()),
+      ...(simulation.shared === null ? {} : this.#parting(simulation.shared)),
       asleep: () => {
         this.#freeze(60_000)
       },
@@ -57,15 +60,20 @@ export class Weather {
   }
 
   /** What parts several processes from one another, and from their store. */
-  #parting(): Partial<Record<Fault, () => void>> {
+  #parting(shared: SharedStore): Partial<Record<Fault, () => void>> {
     const simulation = this.#simulation
     return {
       partition: () => {
         const { life } = simulation.anyPost()
         if (life?.face === null || life?.face === undefined) return
-        life.disturbed = true
+        life.disturbed = 'alone'
         life.face.cut(this.#chance.pick(PARTED))
       },
+      outage: () => {
+        shared.outageUntil = simulation.agenda.now + this.#chance.pick(PARTED)
+        for (const { life } of simulation.posts) if (life?.disturbed === 'no') life.disturbed = 'by an outage'
+      },
+      store_clock: () => void (shared.clockOffset += this.#chance.pick(STEPS)),
       frozen: () => this.#freeze(this.#chance.pick(FROZEN)),
       leaves: () => simulation.restart(simulation.anyPost(), this.#chance.pick(PARTED)),
     }
@@ -74,7 +82,7 @@ export class Weather {
   #freeze(ms: number): void {
     const { life } = this.#simulation.anyPost()
     if (life === null) return
-    life.disturbed = true
+    life.disturbed = 'alone'
     // What was put off until it wakes would otherwise come later than what is new.
     life.asleepUntil = Math.max(life.asleepUntil, this.#simulation.agenda.now + ms)
   }

@@ -67,8 +67,7 @@ async function replica(url: string, lease: Clock = systemClock(), more: Appearan
 
 /** One of two processes, with nothing to take. */
 const SURVEY: Survey = {
-  live: 2,
-  dead: [],
+  others: new Map([['other', { renewal: '', isOver: false, joined: true }]]),
   free: { leader: false, shards: 0 },
   streamConnected: false,
   noted: new Map(),
@@ -102,6 +101,14 @@ async function spread(all: readonly Replica[]): Promise<void> {
     const counts = all.map(({ owned }) => owned.size)
     return counts.every((count) => count <= share) && counts.reduce((sum, count) => sum + count) === SHARDS
   })
+}
+
+/** As another process, which has seen no renewal for long enough. */
+async function takeOver(other: Client, { id }: Replica): Promise<void> {
+  await other.query(
+    'SELECT sidecar.take_over(id, extract(epoch FROM seen)) FROM sidecar.replicas WHERE id = $1',
+    [id],
+  )
 }
 
 /** As 15 s after its last renewal. */
@@ -423,9 +430,8 @@ describe('a takeover', () => {
     const [writer, other, admin] = [await adminOf(url), await adminOf(url), await adminOf(url)]
     await writer.query('BEGIN')
     await writer.query('SELECT sidecar.fence($1, 1000, false)', [frozen.id])
-    await expire(admin, frozen)
     let done = false
-    const takeover = other.query('SELECT sidecar.take_over($1)', [frozen.id]).then(() => (done = true))
+    const takeover = takeOver(other, frozen).then(() => (done = true))
     await until('the takeover waits', () => isWaiting(admin))
     expect(done).toBe(false)
     await writer.query('COMMIT')
@@ -447,9 +453,8 @@ describe('a takeover', () => {
       const [name = ''] = new URL(url).pathname.slice(1).split('?')
       await admin.query(`ALTER DATABASE "${name}" SET default_transaction_isolation = '${level}'`)
       const frozen = await replica(url, new VirtualClock())
-      await expire(admin, frozen)
       await other.query('BEGIN')
-      await other.query('SELECT sidecar.take_over($1)', [frozen.id])
+      await takeOver(other, frozen)
       const write = frozen.store.log.commit({ facts })
       const settled = write.then(
         () => 'written',
@@ -469,39 +474,84 @@ describe('a takeover', () => {
     const [writer, other, admin] = [await adminOf(url), await adminOf(url), await adminOf(url)]
     await writer.query('BEGIN')
     await writer.query('SELECT sidecar.fence($1, 1000, false)', [living.id])
-    await expire(admin, living)
-    const takeover = other.query('SELECT sidecar.take_over($1)', [living.id])
+    const takeover = takeOver(other, living)
     await until('the takeover waits', () => isWaiting(admin))
-    await admin.query(
-      "UPDATE sidecar.replicas SET until = clock_timestamp() + interval '15 s' WHERE id = $1",
-      [living.id],
-    )
+    await admin.query('UPDATE sidecar.replicas SET seen = clock_timestamp() WHERE id = $1', [living.id])
     await writer.query('ROLLBACK')
     await takeover
     expect((await living.store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
   })
 
-  it('takes nothing from a process that was unreachable as long as we were: a failover of the database ends none of them', async () => {
-    const clock = new VirtualClock()
+  /** The process `me` beside the process `other`, whose row is in `row`. */
+  async function besideOther(
+    row: { isOver: () => boolean; renewal: () => string },
+    clock = new VirtualClock(),
+  ) {
     const fenced: string[] = []
     let unreachable = false
+    const ask = <T>(answer: T): Promise<T> =>
+      unreachable ? Promise.reject(new Error('unreachable')) : Promise.resolve(answer)
     const membership = memberOf(clock, {
-      async renew() {
-        if (unreachable) throw new Error('unreachable')
-        return true
+      renew: () => ask(true),
+      survey() {
+        const gone = fenced.length > 0
+        const other = { renewal: row.renewal(), isOver: row.isOver(), joined: true }
+        return ask({ ...SURVEY, others: new Map(gone ? [] : [['other', other]]) })
       },
-      survey: async () => ({ ...SURVEY, dead: ['other'].slice(fenced.length) }),
       fence: async (dead) => void fenced.push(dead),
     })
-    fenced.push('none is dead yet')
     await membership.begin()
     await membership.join()
-    unreachable = true
-    await clock.advance(20_000)
-    fenced.length = 0
-    await clock.advance(2000)
-    unreachable = false
+    return { clock, fenced, setReachable: (reachable: boolean) => void (unreachable = !reachable) }
+  }
+
+  it('takes nothing from a process that was unreachable as long as we were: a failover of the database ends none of them', async () => {
+    let isOver = false
+    const row = { isOver: () => isOver, renewal: () => 'last' }
+    const { clock, fenced, setReachable } = await besideOther(row)
+    setReachable(false)
+    await clock.advance(22_000)
+    isOver = true
+    setReachable(true)
     await clock.advance(6500)
+    expect(fenced).toEqual([])
+    await clock.advance(5000)
+    expect(fenced).toEqual(['other'])
+  })
+
+  it('takes nothing for some seconds after its start: the database may just have become reachable', async () => {
+    const row = { isOver: () => true, renewal: () => 'last' }
+    const { clock, fenced } = await besideOther(row)
+    await clock.advance(11_500)
+    expect(fenced).toEqual([])
+    await clock.advance(1500)
+    expect(fenced).toEqual(['other'])
+  })
+
+  it('takes nothing from live processes when the clock of the database is set forward by an hour', async () => {
+    const clock = new VirtualClock()
+    let set = 0
+    let renewedAt = clock.now()
+    const isOver = (): boolean => renewedAt + 15_000 < clock.now() + set
+    const row = { isOver, renewal: () => String(renewedAt) }
+    const { fenced } = await besideOther(row, clock)
+    for (let times = 0; times < 12; times++) {
+      await clock.advance(5000)
+      renewedAt = clock.now() + set
+      if (times === 6) set = 3_600_000
+    }
+    expect(fenced).toEqual([])
+  })
+
+  it('takes over from a process that stopped, though the clock of the database was set back by an hour', async () => {
+    let renewal = 0
+    const row = { isOver: () => false, renewal: () => String(renewal) }
+    const { clock, fenced } = await besideOther(row)
+    for (let times = 0; times < 8; times++) {
+      renewal++
+      await clock.advance(5000)
+    }
+    await clock.advance(9500)
     expect(fenced).toEqual([])
     await clock.advance(3000)
     expect(fenced).toEqual(['other'])
@@ -1038,6 +1088,31 @@ it.runIf(FULL)('a write that waits too long for a lock is refused, and the lock 
   await admin.query('ROLLBACK')
   await one.store.log.commit({ hints: [hint] })
 })
+
+// The server waits for room in the socket, which no limit of a statement ends: all other replicas waited, too.
+it.runIf(FULL)(
+  'a process that is frozen while it gets a long answer keeps its locks for seconds only',
+  async () => {
+    const wire = await Wire.to(await createDatabase())
+    const admin = await adminOf(wire.target.href)
+    const database = await openDatabase({ url: wire.url }, () => undefined)
+    const transaction = await database.begin()
+    onTestFinished(async () => {
+      wire.cutAll()
+      await transaction.rollback()
+      await database.close()
+    })
+    await transaction.rows('SELECT 1 FROM pg_advisory_xact_lock(77)')
+    wire.onAnswer = () => 'stall'
+    const long = transaction.rows("SELECT repeat('x', 100000000)").catch(() => 'failed')
+    await until(
+      'the lock',
+      async () => (await admin.query('SELECT pg_try_advisory_lock(77) AS free')).rows[0].free === true,
+      8000,
+    )
+    expect(await long).toBe('failed')
+  },
+)
 
 // A character that the database cannot store takes more octets there than here: the rest of the log was left out.
 it('frames that the server leaves out of a page come with the next, whatever their characters', async () => {

@@ -19,15 +19,19 @@ const RENEWED = 5000
 const MARGIN = 3000
 /** Milliseconds until a failed renewal is repeated. */
 const ASKED = 500
-/**
- * While a database fails over, no process can renew its leases. The first one that reaches the new primary must not
- * fence all others, which reach it a moment later. So a process whose own renewals paused for LATE milliseconds fences
- * none for GRACE milliseconds: time for a connection that fails, and for one more.
- */
-const LATE = 2 * RENEWED
-const GRACE = 7000
 /** The time between two checks of the other processes, milliseconds. */
 const LOOKED = 1000
+/**
+ * A process whose leases have ended by the store's clock is dead only if this one has seen no renewal for SILENT milliseconds.
+ * Of a killed process, at least so much has passed by then. An administrator may set the clock of the database forward; then
+ * all leases seem to have ended.
+ */
+const SILENT = 12_000
+/**
+ * A check adds at most so much to the silence of the others, milliseconds. While a database fails over, no process can renew its
+ * leases, and none can check. The first one that reaches the new primary must not fence the others, which reach it a moment later.
+ */
+const HEARD = 2 * LOOKED
 /** The same while a shard waits to be handed over. */
 const DRAINED = 100
 /** A wake that was sent arrives within this time, milliseconds; otherwise it was lost. */
@@ -54,12 +58,20 @@ const ALL: Wake = { topics: new Set(WAKE_TOPICS), hints: [] }
 const LANES: Wake = { topics: new Set<WakeTopic>(['lanes']), hints: [] }
 const OTHERS: Wake = { topics: new Set(WAKE_TOPICS.filter((topic) => topic !== 'lanes')), hints: [] }
 
+/** The row of another process. */
+export interface Other {
+  /** Its last renewal; the next one has another text. */
+  renewal: string
+  /** By the store's clock, its leases have ended. */
+  isOver: boolean
+  /** Whether it takes shards. */
+  joined: boolean
+}
+
 /** What a process finds out about the others. */
 export interface Survey {
-  /** The number of processes that are alive and have joined, this one included. */
-  live: number
-  /** Processes that stopped renewing and are not fenced. */
-  dead: readonly string[]
+  /** The processes that are not fenced, but this one. */
+  others: ReadonlyMap<string, Other>
   /** Leases without an owner. */
   free: Wanted
   /** Whether the stream is connected, as the leader last reported it. */
@@ -98,8 +110,8 @@ export interface LeaseTable {
   /** Renews all leases of this process for `ttl` milliseconds, in a statement of its own. false: it is fenced. */
   renew(presence: Presence, ttl: number): Promise<boolean>
   survey(): Promise<Survey>
-  /** Waits for the writes of `dead` that are under way, fences it if it has not renewed meanwhile, and frees its leases. */
-  fence(dead: string): Promise<void>
+  /** Waits for the writes of `dead` that are under way, fences it if `renewal` is still its last one, and frees its leases. */
+  fence(dead: string, renewal: string): Promise<void>
   /**
    * Takes free leases, each under an epoch that was never given. The same transaction records the open attempts of the
    * former owners as interrupted.
@@ -151,6 +163,10 @@ export class Membership {
   #live = 1
   /** The last survey's. */
   #noted: ReadonlyMap<string, number> = new Map()
+  /** The last renewal of each other process, and for how many milliseconds no other one came. */
+  #silences: ReadonlyMap<string, { renewal: string; ms: number }> = new Map()
+  /** When the last survey came, steady milliseconds. */
+  #surveyedAt = -Infinity
   /** Of each other process the number of its last write that a wake reported, or for which this process has looked. */
   readonly #reported = new Map<string, number>()
   /** Runs when wakes on their way have arrived, or were lost. */
@@ -160,8 +176,6 @@ export class Membership {
   #describe: () => string | null = () => null
   /** When the last renewal that succeeded began, steady milliseconds. */
   #asked = -Infinity
-  /** Steady milliseconds: until then no other process counts as dead. */
-  #patientUntil = -Infinity
   #lost: StoreError | null = null
   #renewal: Timer | null = null
   #timer: Timer | null = null
@@ -184,6 +198,11 @@ export class Membership {
   /** The number of live processes. */
   get live(): number {
     return this.#live
+  }
+
+  /** Whether there is no other process. Before it joins, a process does not know. */
+  get isAlone(): boolean {
+    return this.#state === 'joined' && this.#live <= 1
   }
 
   /** The number of shards that this process owns. */
@@ -363,7 +382,6 @@ export class Membership {
         onRenewal?.('fenced')
         return void this.lose(new StoreError('fenced'))
       }
-      if (this.#asked > -Infinity && asked - this.#asked >= LATE) this.#patientUntil = clock.steady() + GRACE
       this.#asked = Math.max(this.#asked, asked)
       after = RENEWED
       onRenewal?.('renewed')
@@ -407,14 +425,13 @@ export class Membership {
   async #balance(): Promise<void> {
     const { table } = this.#parts
     let survey = await table.survey()
-    const steady = this.#parts.clock.steady()
-    const dead = steady < this.#patientUntil || steady - this.#asked >= LATE ? [] : survey.dead
-    for (const id of dead) await table.fence(id).catch(() => undefined)
+    const dead = this.#deadOf(survey.others)
+    for (const [id, renewal] of dead) await table.fence(id, renewal).catch(() => undefined)
     if (dead.length > 0) survey = await table.survey()
     if (this.#isStopped()) return
-    const { free, streamConnected, noted } = survey
-    // After an outage, the survey may come before our renewal: no row is live yet.
-    const live = Math.max(1, survey.live)
+    const { others, free, streamConnected, noted } = survey
+    const joined = [...others.values()].filter((other) => other.joined).length
+    const live = Math.max(1, joined + (this.#state === 'joined' ? 1 : 0))
     if (!this.leads) this.#streamConnected = streamConnected
     if (live !== this.#live) {
       this.#live = live
@@ -432,6 +449,27 @@ export class Membership {
     if (this.#isStopped()) return
     this.#choose()
     await this.#handOver()
+  }
+
+  /**
+   * The processes to fence, with the last renewal of each. An administrator may set the clock of the database back by an hour:
+   * by that clock, the leases of a process that was killed would last an hour longer. So a process is also dead if this one has
+   * seen no renewal for as long as a lease lasts.
+   */
+  #deadOf(others: ReadonlyMap<string, Other>): [id: string, renewal: string][] {
+    const now = this.#parts.clock.steady()
+    const passed = Math.min(now - this.#surveyedAt, HEARD)
+    this.#surveyedAt = now
+    const silences = new Map<string, { renewal: string; ms: number }>()
+    const dead: [string, string][] = []
+    for (const [id, { renewal, isOver }] of others) {
+      const before = this.#silences.get(id)
+      const ms = before?.renewal === renewal ? before.ms + passed : 0
+      silences.set(id, { renewal, ms })
+      if (ms > LEASE || (isOver && ms >= SILENT)) dead.push([id, renewal])
+    }
+    this.#silences = silences
+    return dead
   }
 
   #gain(granted: readonly Granted[]): void {

@@ -4,6 +4,7 @@ const MEMBERSHIP = 'sidecar/store/membership.ts'
 const OWNERSHIP = 'sidecar/store/postgres/ownership.ts'
 const DATABASE = 'sidecar/store/postgres/database.ts'
 const FENCE = 'sidecar/store/postgres/migrations/0008.sql'
+const TAKEOVER = 'sidecar/store/postgres/migrations/0010.sql'
 
 /** Mistakes of others with leases, and those of parts that were written for one process. */
 export const REPLICAS: readonly Mutant[] = [
@@ -17,8 +18,46 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'a process that died is not taken over',
     MEMBERSHIP,
-    'for (const id of dead) await table.fence(id).catch(() => undefined)',
+    'for (const [id, renewal] of dead) await table.fence(id, renewal).catch(() => undefined)',
     '',
+  ),
+  several(
+    'a process is dead when its leases have ended by the clock of the database, which was set forward',
+    MEMBERSHIP,
+    'if (ms > LEASE || (isOver && ms >= SILENT))',
+    'if (isOver)',
+  ),
+  several(
+    'a process that was killed lives for an hour, because the clock of the database was set back',
+    MEMBERSHIP,
+    'if (ms > LEASE || (isOver && ms >= SILENT))',
+    'if (isOver && ms >= SILENT)',
+  ),
+  several(
+    'after an outage of the database, the first process that is back fences the others',
+    MEMBERSHIP,
+    'const passed = Math.min(now - this.#surveyedAt, HEARD)',
+    'const passed = now - this.#surveyedAt',
+  ),
+  tested(
+    { file: 'deliver/worker.test.ts', only: 'where its id is, not at the leader' },
+    'a fact without a session is the leader’s, though its lane is claimed by its own shard',
+    'sidecar/deliver/lane-runner.ts',
+    'const place = fact?.sessionId ?? key',
+    "const place = fact?.sessionId ?? ''",
+  ),
+  several(
+    'a wait that the service asked for reaches one process',
+    'sidecar/holds.ts',
+    "if (topics.has('waits'))",
+    "if (topics.has('waits') && topics.size > 99)",
+  ),
+  tested(
+    { file: 'replicas/holds.test.ts', only: 'heeds that before its first request' },
+    'a process that starts does not know of a wait',
+    'sidecar/holds.ts',
+    'return () => exchange().catch(failed)',
+    'return () => Promise.resolve()',
   ),
   several(
     'a shard is handed over while work of it is in flight',
@@ -59,7 +98,7 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'a former owner sends what is left of a lane',
     'sidecar/deliver/lane-runner.ts',
-    "return !this.#ports.store.shards.owns(session === '' ? null : session)",
+    "return !this.#ports.store.shards.owns(place === '' ? null : place)",
     'return false',
   ),
   tested(
@@ -121,11 +160,18 @@ export const REPLICAS: readonly Mutant[] = [
     name: 'a takeover does not wait for the write that is under way',
     edits: [
       [FENCE, 'UPDATE sidecar.commits SET fenced = NEW.fenced WHERE replica = NEW.id;', 'NULL;'],
-      [FENCE, "PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || dead, 7));", 'NULL;'],
-      [FENCE, 'PERFORM 1 FROM sidecar.commits WHERE replica = dead FOR UPDATE;', 'NULL;'],
+      [TAKEOVER, "PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || dead, 7));", 'NULL;'],
+      [TAKEOVER, 'PERFORM 1 FROM sidecar.commits WHERE replica = dead FOR UPDATE;', 'NULL;'],
     ],
     test: { file: 'store/replicas.test.ts', only: 'waits for the write of the former owner' },
   },
+  tested(
+    { file: 'store/replicas.test.ts', only: 'renewed meanwhile' },
+    'a process that renewed its leases while a takeover waited is fenced',
+    TAKEOVER,
+    'AND NOT fenced AND extract(epoch FROM seen) = renewal;',
+    'AND NOT fenced;',
+  ),
   tested(
     { file: 'store/replicas.test.ts', only: 'a connection that is half open' },
     'a half-open connection for notifications is kept',

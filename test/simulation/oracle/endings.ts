@@ -159,6 +159,7 @@ const HINDERS: readonly Fault[] = [
   'partition',
   'frozen',
   'leaves',
+  'outage',
   'app_unreachable',
   'clock_ahead',
   'clock_back',

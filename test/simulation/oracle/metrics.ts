@@ -43,7 +43,7 @@ const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_refuses', 'disk_er
  */
 function uncounted({ all, db, crashes, sites, operator, shared }: Simulation): Fault | null {
   // What a process wrote before it was fenced it may not know.
-  if (all.some(({ disturbed }) => disturbed) || (shared?.takeovers ?? 0) > 0) return null
+  if (all.some(({ disturbed }) => disturbed !== 'no') || (shared?.takeovers ?? 0) > 0) return null
   if (crashes > 0 || sites.second || sites.fired.some(({ fault }) => DISK.has(fault))) return null
   const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
   const sum = (of: (counts: Counts) => number): number =>

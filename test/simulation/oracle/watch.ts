@@ -3,7 +3,7 @@ import type { HttpReply, HttpRequest, HttpStreamRequest } from '../../../src/std
 import type { Batch, Committed } from '../../../src/core/store.ts'
 import type { Sqlite } from '../../../src/sidecar/store/sqlite/open.ts'
 import type { Agenda } from '../agenda.ts'
-import type { Fault } from '../faults.ts'
+import type { Fault, Fired } from '../faults.ts'
 import type { Life } from '../life.ts'
 import type { SharedStore } from '../replicas.ts'
 import type { Asked } from '../service/api.ts'
@@ -77,6 +77,8 @@ const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
 const AT_ONCE = 50
 /** Of several processes one looks so often, and stops by itself so soon when it does not reach the store. */
 const LOOKS = 2000
+/** Of a wait on the service's clock, of which a `Date` shows whole seconds: by so much two processes may differ, milliseconds. */
+const INEXACT = 2500
 const STOPS = 20_000
 /** The status with which a handler asks for time. */
 const PUT_OFF = 429
@@ -99,6 +101,8 @@ export class Watch {
   readonly #parts: WatchParts
   readonly #endings: Endings
   readonly #underWay = new Map<string, number>()
+  /** The rate budget of the token `of` is closed until `until`; the other processes know from `known` on. True time. */
+  #waits: { by: Life; of: string; known: number; until: number }[] = []
   readonly #lastPos = new Map<string, number>()
   readonly #call
   readonly #pos
@@ -219,7 +223,7 @@ export class Watch {
     const stopped = face.membership.refusal !== null
     if (!stopped && shared.isOver(face.id))
       this.#broken('I18', `life ${number} works on, and its leases are over`)
-    if (stopped && !disturbed)
+    if (stopped && disturbed === 'no')
       this.#broken('I18', `life ${number} does not renew its leases in time, and nothing kept it from that`)
   }
 
@@ -268,6 +272,7 @@ export class Watch {
         'I9',
         `${name} was asked ${Math.round(life.heldUntil - now)} ms before the directory's Retry-After`,
       )
+    if (name !== 'stream' && token !== undefined) this.#heeds(life, name, token)
     if (name === 'stream' && now < life.streamsLimitedUntil)
       this.#broken('I9', 'a stream was opened before Retry-After')
     if (name !== 'tool' && name !== 'callback' && !life.requests.asks(now))
@@ -279,6 +284,27 @@ export class Watch {
     if (name === 'answer') this.#posting(request)
     if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string; uncertain: boolean })
     if (name === 'callback') this.#callback(life, request)
+  }
+
+  /** A process has learned of the waits of the others, and of an earlier one, through the store. */
+  #heeds(life: Life, name: string, token: string): void {
+    const { agenda, sites, skewed } = this.#parts
+    const wait = this.#waits.find(
+      ({ by, known, until, of }) =>
+        by !== life &&
+        of === token &&
+        until > agenda.now + INEXACT &&
+        agenda.now > known &&
+        by.disturbed === 'no',
+    )
+    const isTroubled = ({ site, fault }: Fired): boolean =>
+      site.startsWith('store') || fault.startsWith('disk')
+    if (wait === undefined || life.disturbed !== 'no' || skewed || sites.fired.some(isTroubled)) return
+    const left = Math.round(wait.until - agenda.now)
+    this.#broken(
+      'I9',
+      `${name} was asked by life ${life.number} ${left} ms before the Retry-After of life ${wait.by.number}`,
+    )
   }
 
   /** At most one process at a time acts for a session, or reads the stream. */
@@ -297,7 +323,12 @@ export class Watch {
   }
 
   #actsFor(name: string, request: HttpRequest): (string | null)[] {
-    if (name === 'callback') return sessionsOf(request).map((session) => (session === '' ? null : session))
+    if (name === 'callback') {
+      const isOrdered = this.#ordered.has(handlerOf(request))
+      const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
+      // A fact without a session in a lane of its own has the place of its id.
+      return stored.map(({ id, session_id: session }) => session ?? (isOrdered ? null : id))
+    }
     if (name !== 'tool') return []
     const { call_id: callId } = JSON.parse(textOf(request)) as { call_id: string }
     return [this.#parts.state.calls.get(callId)?.sessionId ?? null]
@@ -328,7 +359,13 @@ export class Watch {
       life.heldUntil = Math.max(life.heldUntil, until)
     if (reply.status !== 429 || !reply.body.includes('rate_limit_exceeded')) return
     if (operation === 'stream') life.streamsLimitedUntil = until
-    else life.limitedUntil = Math.max(life.limitedUntil, until)
+    else {
+      life.limitedUntil = Math.max(life.limitedUntil, until)
+      const { now } = this.#parts.agenda
+      const of = request.headers['authorization'] ?? ''
+      this.#waits = this.#waits.filter((wait) => wait.until > now)
+      this.#waits.push({ by: life, of, known: now + LOOKS, until })
+    }
   }
 
   /** The application's answer has come. */
@@ -445,7 +482,7 @@ export class Watch {
   /** Another process hears of it by a wake, by its next look, or stops by itself. */
   #soon({ face, disturbed }: Life): number {
     if (face === null) return AT_ONCE
-    return disturbed ? STOPS : LOOKS
+    return disturbed === 'no' ? LOOKS : STOPS
   }
 
   #tried(handler: string, { id, session_id: sessionId, delivery }: CallbackEvent, life: Life): void {

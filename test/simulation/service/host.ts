@@ -31,6 +31,8 @@ export class ServiceHost {
   readonly #state: ServiceState
   readonly #api: Api
   readonly #slots: Slots
+  /** Several processes have the token. */
+  readonly #isShared: boolean
   readonly #replies = new Map<string, Said>()
   /** Lists that cannot be read, and until when (true time). */
   readonly #unreadable = new Map<string, number>()
@@ -47,6 +49,7 @@ export class ServiceHost {
     state: ServiceState
     api: Api
     slots: Slots
+    isShared: boolean
   }) {
     this.#agenda = parts.agenda
     this.#chance = parts.chance
@@ -54,6 +57,7 @@ export class ServiceHost {
     this.#state = parts.state
     this.#api = parts.api
     this.#slots = parts.slots
+    this.#isShared = parts.isShared
   }
 
   ask(request: Pick<HttpRequest, 'method' | 'url' | 'body'>): Asked | null {
@@ -86,7 +90,9 @@ export class ServiceHost {
   ): Said | null {
     const { operation } = asked
     if (fault === 'bad_gateway') return { status: 502, body: '<html>bad gateway</html>' }
-    const wait = String(this.#chance.int(1, 4))
+    // Some waits are long enough for the processes to report them to each other.
+    const isLong = this.#isShared && this.#chance.is(0.3)
+    const wait = String(isLong ? this.#chance.int(8, 12) : this.#chance.int(1, 4))
     if (fault === 'directory') return refusal(503, 'directory_unavailable', { 'retry-after': wait })
     if (operation === 'discover') return null
     if (!this.accepts || request.headers['authorization'] !== `Bearer ${this.token}`) {

@@ -7,6 +7,7 @@ import {
   type MembershipReports,
   type Granted,
   type LeaseTable,
+  type Other,
   type Presence,
   type Survey,
   type Wanted,
@@ -62,19 +63,21 @@ export async function enter(
 }
 
 /**
- * Ends the leases of processes that are gone, without waiting for their time: a sidecar that was killed and starts
- * again need not wait for its own old leases.
+ * Fences processes that are gone, without waiting for their time: a sidecar that was killed and starts again need not wait
+ * for its own old leases.
  */
-export async function endLeases(queries: Queries, isGone: (process: string) => boolean): Promise<void> {
-  const rows = await queries.rows<{ id: string; process: string }>(
-    'SELECT id, process FROM sidecar.replicas WHERE NOT fenced AND process IS NOT NULL AND until >= clock_timestamp()',
+export async function fenceGone(queries: Queries, isGone: (process: string) => boolean): Promise<void> {
+  const rows = await queries.rows<{ id: string; process: string; renewal: string }>(
+    `SELECT id, process, ${RENEWAL} AS renewal FROM sidecar.replicas WHERE NOT fenced AND process IS NOT NULL`,
   )
-  const gone = rows.filter(({ process }) => isGone(process)).map(({ id }) => id)
-  if (gone.length > 0)
-    await queries.change(
-      "UPDATE sidecar.replicas SET until = clock_timestamp() - interval '1 ms' WHERE id = ANY ($1::text[]) AND NOT fenced",
-      [gone],
-    )
+  for (const { id, process, renewal } of rows) if (isGone(process)) await fenceAt(queries, id, renewal)
+}
+
+/** The time of a last renewal, to the microsecond, as a text that no setting of the server changes. */
+const RENEWAL = 'extract(epoch FROM seen)::text'
+
+async function fenceAt(queries: Queries, dead: string, renewal: string): Promise<void> {
+  await queries.rows('SELECT sidecar.take_over($1, $2::numeric)', [dead, renewal])
 }
 
 /** What the fence checks: who writes, and the number of the transaction. */
@@ -154,15 +157,14 @@ export class Ownership implements LeaseTable {
 
   async survey(): Promise<Survey> {
     const [row] = await this.#parts.database.rows<{
-      live: number
-      dead: string[]
+      others: Record<string, Other>
       leader: boolean
       shards: number
       streamConnected: boolean | null
       noted: Record<string, number>
     }>(
-      `SELECT count(*) FILTER (WHERE joined AND NOT fenced AND until >= clock_timestamp()) AS live,
-         coalesce(array_agg(id) FILTER (WHERE NOT fenced AND until < clock_timestamp() AND id <> $1), '{}') AS dead,
+      `SELECT coalesce(jsonb_object_agg(id, jsonb_build_object('renewal', ${RENEWAL}, 'isOver', until < clock_timestamp(), 'joined', joined))
+           FILTER (WHERE NOT fenced AND id <> $1), '{}') AS others,
          EXISTS (SELECT 1 FROM sidecar.leases WHERE shard = ${LEADER} AND owner IS NULL) AS leader,
          (SELECT count(*) FROM sidecar.leases WHERE shard <> ${LEADER} AND owner IS NULL) AS shards,
          (SELECT r.stream_connected FROM sidecar.leases l JOIN sidecar.replicas r ON r.id = l.owner WHERE l.shard = ${LEADER})
@@ -172,19 +174,18 @@ export class Ownership implements LeaseTable {
        FROM sidecar.replicas`,
       [this.#parts.id],
     )
-    if (row === undefined) throw new Error('a count has no row')
-    const { live, dead, leader, shards, streamConnected, noted } = row
+    if (row === undefined) throw new Error('an aggregate has no row')
+    const { others, leader, shards, streamConnected, noted } = row
     return {
-      live,
-      dead,
+      others: new Map(Object.entries(others)),
       free: { leader, shards },
       streamConnected: streamConnected ?? false,
       noted: new Map(Object.entries(noted)),
     }
   }
 
-  async fence(dead: string): Promise<void> {
-    await this.#parts.database.rows('SELECT sidecar.take_over($1)', [dead])
+  async fence(dead: string, renewal: string): Promise<void> {
+    await fenceAt(this.#parts.database, dead, renewal)
   }
 
   async take({ leader, shards }: Wanted): Promise<Granted[]> {

@@ -20,7 +20,7 @@ import { type Database, type DatabaseAddress, type Queries } from './database.ts
 import { Hints } from './hints.ts'
 import { gatherLanes, Lanes, shardOfLane } from './lanes.ts'
 import { checkpoints, Facts, type Frame } from './log.ts'
-import { endLeases, enter, Ownership, type Admission, type LeaseTime } from './ownership.ts'
+import { enter, fenceGone, Ownership, type Admission, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -82,7 +82,7 @@ export async function openPostgresStore(
         ),
     })
     const id = random.hex(16)
-    if (process !== undefined) await endLeases(database, process.isGone)
+    if (process !== undefined) await fenceGone(database, process.isGone)
     const number = await enter(database, {
       id,
       name,
@@ -532,14 +532,16 @@ function createSettings({
       return records
     },
     async pauseHandler(name, reason) {
+      const since = reason === null ? null : clock.now()
       await write((queries) =>
         queries.change('UPDATE sidecar.handlers SET paused_at = $1, pause_reason = $2 WHERE name = $3', [
-          reason === null ? null : clock.now(),
+          since,
           reason,
           name,
         ]),
       )
       wake('handlers')
+      return since
     },
     async subscriptions() {
       const rows = await ask((queries) =>

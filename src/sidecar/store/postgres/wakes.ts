@@ -94,7 +94,7 @@ export class Wakes {
 
   /** Called after a commit. */
   note({ topics, shard, hint }: Noted): void {
-    if (this.#parts.membership.live <= 1) return
+    if (this.#parts.membership.isAlone) return
     for (const topic of topics) this.#topics.add(topic)
     if (topics.some((topic) => OWNED.has(topic))) {
       if (shard === undefined) this.#shards = null
@@ -228,7 +228,7 @@ export class Wakes {
       // Finds what was sent while no connection was open.
       void this.#parts.membership.look()
     } catch {
-      this.#timer = clock.after(REOPENED, () => void this.#open())
+      if (!this.#stopped) this.#timer = clock.after(REOPENED, () => void this.#open())
     }
   }
 
