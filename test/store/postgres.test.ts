@@ -600,6 +600,21 @@ describe('texts', () => {
   })
 })
 
+it('the check of a database finds facts that have changed, and lanes that do not fit their deliveries', async () => {
+  const url = await createDatabase()
+  const { store } = await openAt(url)
+  await store.log.commit({ facts: TWO, cursor: '2' })
+  await store.close()
+  await administer(
+    url,
+    "UPDATE sidecar.facts SET body = body || ' ' WHERE pos = 1; UPDATE sidecar.lanes SET pending = pending + 1",
+  )
+  expect((await inspectDatabase({ url })).problems).toEqual([
+    expect.stringContaining('(position 1) has changed: its checksum does not match'),
+    expect.stringContaining('lanes have a wrong number of pending deliveries'),
+  ])
+})
+
 it.runIf(FULL)('the check of a whole database may take longer than a statement of a sidecar', async () => {
   const url = await createDatabase()
   const { store } = await openAt(url)

@@ -1089,13 +1089,32 @@ it.runIf(FULL)('a write that waits too long for a lock is refused, and the lock 
   await one.store.log.commit({ hints: [hint] })
 })
 
+it.runIf(FULL)(
+  'a process that is frozen within a transaction loses its locks while others still wait for them, and goes on afterwards',
+  async () => {
+    const url = await createDatabase()
+    const admin = await adminOf(url)
+    const database = await openDatabase({ url }, () => undefined)
+    onTestFinished(() => database.close())
+    const transaction = await database.begin()
+    await transaction.rows('SELECT 1 FROM pg_advisory_xact_lock(77)')
+    await admin.query("SET lock_timeout = '9s'; SELECT pg_advisory_lock(77)")
+    await expect(transaction.rows('SELECT 1')).rejects.toThrow(StoreError)
+    await transaction.rollback()
+    const next = await database.begin()
+    expect(await next.rows('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    await next.commit()
+  },
+)
+
 // The server waits for room in the socket, which no limit of a statement ends: all other replicas waited, too.
 it.runIf(FULL)(
   'a process that is frozen while it gets a long answer keeps its locks for seconds only',
   async () => {
     const wire = await Wire.to(await createDatabase())
     const admin = await adminOf(wire.target.href)
-    const database = await openDatabase({ url: wire.url }, () => undefined)
+    // No limit of ours ends the statement meanwhile.
+    const database = await openDatabase({ url: wire.url, longest: 60_000 }, () => undefined)
     const transaction = await database.begin()
     onTestFinished(async () => {
       wire.cutAll()
@@ -1108,8 +1127,9 @@ it.runIf(FULL)(
     await until(
       'the lock',
       async () => (await admin.query('SELECT pg_try_advisory_lock(77) AS free')).rows[0].free === true,
-      8000,
+      25_000,
     )
+    wire.cutAll()
     expect(await long).toBe('failed')
   },
 )

@@ -129,7 +129,22 @@ export const REPLICAS: readonly Mutant[] = [
     '${GIVEN}) f WHERE $16::numeric > ${PRUNED})',
     '${GIVEN}) f)',
   ),
-  // Mistakes that other projects made with leases in PostgreSQL.
+  // Mistakes that other projects made with PostgreSQL. Others cannot be made here: leases have no ON CONFLICT, and no statement
+  // locks for its session, claims by SKIP LOCKED or notifies within a transaction (store/statements.test.ts).
+  tested(
+    { file: 'store/pooler.test.ts', only: 'its transactions keep their limits' },
+    'statements are pipelined through a pooler',
+    DATABASE,
+    'pipeline: !pooled,',
+    'pipeline: true,',
+  ),
+  tested(
+    { file: 'store/statements.test.ts', only: 'arrives as a number' },
+    'int8 arrives as a text',
+    DATABASE,
+    'if (oid === INT8) return numberOfInt8',
+    'if (oid === INT8) return original',
+  ),
   {
     name: 'an epoch is given again when its process has left',
     edits: [

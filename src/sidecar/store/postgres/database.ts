@@ -152,7 +152,7 @@ const PLANNED_EACH_TIME = {
   enable_mergejoin: 'on',
 }
 
-/** Ids of types. int8 is read as a number, since every stored value is below 2^53. */
+/** Ids of types. */
 const INT8 = 20
 const TEXTS = new Set([25, 1043])
 
@@ -182,7 +182,7 @@ export async function openDatabase(
     keepAlive: true,
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') => {
-        if (oid === INT8) return Number
+        if (oid === INT8) return numberOfInt8
         if (TEXTS.has(oid)) return original
         return pg.types.getTypeParser(oid, format ?? 'text')
       },
@@ -311,6 +311,13 @@ function columnsOf(settings: Readonly<Record<string, string>>): string {
   return Object.entries(settings)
     .map(([name, value]) => `, set_config('${name}', '${value}', false)`)
     .join('')
+}
+
+/** Every stored int8 is below 2^53. @throws {RangeError} on one that a number does not hold: rounded, it would be another position. */
+function numberOfInt8(text: string): number {
+  const number = Number(text)
+  if (!Number.isSafeInteger(number)) throw new RangeError(`${text} is above 2^53`)
+  return number
 }
 
 async function loadDriver(): Promise<typeof import('pg').default> {
