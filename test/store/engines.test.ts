@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 /**
  * Files that compare the engines or copy between them, and files about one engine: SQLite's file, log, lock, plans and
- * schema, PostgreSQL's connections, pooler, leases and replicas.
+ * schema, PostgreSQL's connections, statements, pooler, leases and replicas.
  */
 const OF_A_FILE = [
   'backlog.test.ts',
@@ -22,6 +22,7 @@ const OF_A_FILE = [
   'postgres.test.ts',
   'replicas.test.ts',
   'session-facts.test.ts',
+  'statements.test.ts',
   'upgrade.test.ts',
 ]
 
