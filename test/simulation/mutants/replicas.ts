@@ -130,15 +130,8 @@ export const REPLICAS: readonly Mutant[] = [
     '${GIVEN}) f)',
   ),
   // Mistakes that other projects made with PostgreSQL. Others cannot be made here: leases have no ON CONFLICT, and no statement
-  // locks for its session, claims by SKIP LOCKED or notifies within a transaction (store/statements.test.ts).
-  {
-    name: 'statements are pipelined through a pooler',
-    edits: [
-      [DATABASE, 'pipeline: !pooled,', 'pipeline: true,'],
-      [DATABASE, 'const inOrder = limits === null ? atOnce : oneByOne()', 'const inOrder = atOnce'],
-    ],
-    test: { file: 'store/pooler.test.ts', only: 'its transactions keep their limits' },
-  },
+  // locks for its session, claims by SKIP LOCKED or notifies within a transaction (store/statements.test.ts). PgBouncer passes
+  // pipelined statements on.
   tested(
     { file: 'store/statements.test.ts', only: 'arrives as a number' },
     'int8 arrives as a text',
