@@ -80,6 +80,7 @@ export class Budget {
   #held: Hold = { until: 0, code: '', status: 0 }
   /** The error of a request that would have to wait; null: it waits. */
   #refuses: ServiceError | null = null
+  #isStopped = false
 
   constructor(options: BudgetOptions) {
     this.#options = options
@@ -147,8 +148,9 @@ export class Budget {
     this.#options.onRefused?.({ bucket: name, wait, code: 'rate_limit_exceeded', status: 429 })
   }
 
-  /** Another process with our token was refused. */
+  /** Another process with our token was refused. It may be known only after this client was stopped. */
   heed({ bucket, wait, code, status }: RefusedFor): void {
+    if (this.#isStopped) return
     if (bucket === null) this.#hold({ wait, code, status })
     else if (this.#buckets.has(bucket) || this.#buckets.size < BUCKETS_MAX)
       this.#close(this.#bucket(bucket), wait)
@@ -221,6 +223,7 @@ export class Budget {
   /** Fails every request that waits, and ends its own timers. */
   stop(error: ServiceError): void {
     this.drain(error)
+    this.#isStopped = true
     this.#held = { until: 0, code: '', status: 0 }
     for (const bucket of this.#buckets.values()) {
       bucket.reopening?.cancel()
