@@ -40,6 +40,11 @@ export class Sidecar {
     this.#ended.catch(() => undefined)
   }
 
+  /** Whether one life lasted from before `from` until after `until`, wall milliseconds. */
+  livedThrough(from: number, until: number): boolean {
+    return this.lives.some((life) => life.from < from && (life.until ?? Infinity) > until)
+  }
+
   get alive(): boolean {
     return this.#child !== null
   }

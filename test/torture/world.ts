@@ -194,7 +194,7 @@ export class World implements AsyncDisposable {
 
   /** Whether the program lived, on a quiet line, and never stood still. */
   isUndisturbed(_request: Passed, from: number, until: number): boolean {
-    const lived = this.sidecar.lives.some((life) => life.from < from && (life.until ?? Infinity) > until)
+    const lived = this.sidecar.livedThrough(from, until)
     const stopped = this.pauses.some((pause) => pause.from < until && pause.until > from)
     return lived && !stopped && this.links.service.quiet(from, until)
   }

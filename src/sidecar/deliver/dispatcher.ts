@@ -151,7 +151,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   let arrivals = 0
   /** Whether the last claim began with lanes that were in memory before. */
   let returnedFirst = false
-  /** When the pause in the store began, as it was last read; null: the handler was not paused. */
+  /** When the pause in the store began, as this process last read or stored it; null: there was none. `follow` compares with it. */
   let pausedSince: number | null = null
 
   const claim = async (): Promise<void> => {
@@ -226,13 +226,10 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       onRoom: () => pollLoop.wake(),
       isCrowded: () => crowded,
       onSlot: () => transients.next(),
-      onPaused: (since) => notePause(since),
+      onPaused: (since) => void (pausedSince = since),
     },
     ports,
   )
-
-  /** When this process has stored a pause, notes when it began. If another replica ends it, `follow` then sees a change. */
-  const notePause = (since: number | null): void => void (pausedSince = since)
 
   const resume = (): void => {
     if (health.state !== 'paused') return
@@ -311,7 +308,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     pause(since) {
       health.become('paused', 'paused by an operator')
-      notePause(since)
+      pausedSince = since
     },
     resume,
     status: () => health.status,

@@ -67,7 +67,6 @@ export class LaneRunner {
   readonly #ports: LanePorts
   readonly #keeper: Lanekeeper
   readonly #batch: { max: number; wait: number }
-  /** Each lane has the deliveries of one session. If false, each has one fact. */
   readonly #lanes = new Map<number, ActiveLane>()
   readonly #ready = new Fifo<ActiveLane>()
   #inFlight = 0

@@ -325,9 +325,8 @@ export class Watch {
   #actsFor(name: string, request: HttpRequest): (string | null)[] {
     if (name === 'callback') {
       const isOrdered = this.#ordered.has(handlerOf(request))
-      const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
       // A fact without a session in a lane of its own has the place of its id.
-      return stored.map(({ id, session_id: session }) => session ?? (isOrdered ? null : id))
+      return storedOf(request).map(({ id, session_id: session }) => session ?? (isOrdered ? null : id))
     }
     if (name !== 'tool') return []
     const { call_id: callId } = JSON.parse(textOf(request)) as { call_id: string }
@@ -636,8 +635,12 @@ function subjectOf(name: string, { url }: HttpRequest): string | null {
   return session
 }
 
+/** The facts that it carries; a transient event is none. */
+function storedOf(request: HttpRequest): CallbackEvent[] {
+  return eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
+}
+
 /** Whose facts it carries. */
 function sessionsOf(request: HttpRequest): string[] {
-  const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
-  return [...new Set(stored.map(({ session_id: session }) => session ?? ''))]
+  return [...new Set(storedOf(request).map(({ session_id: session }) => session ?? ''))]
 }

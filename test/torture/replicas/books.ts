@@ -41,7 +41,7 @@ export class PostgresBooks {
     })
   }
 
-  /** Runs statements of ours. @returns the rows of the last one. */
+  /** Runs SQL of the test. @returns the rows, if it is one statement. */
   async run<Row>(sql: string): Promise<Row[]> {
     return await this.#read(async (client) => (await client.query(sql)).rows as Row[])
   }

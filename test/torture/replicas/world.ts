@@ -151,7 +151,7 @@ export class ReplicaWorld implements Round, AsyncDisposable {
   isUndisturbed({ headers }: Passed, from: number, until: number): boolean {
     const replica = this.replicaAt(headers.host)
     if (replica === undefined) return false
-    const lived = replica.sidecar.lives.some((life) => life.from < from && (life.until ?? Infinity) > until)
+    const lived = replica.sidecar.livedThrough(from, until)
     const isCut = replica.wasCutOff(from, until) || !replica.links.service.quiet(from, until)
     return lived && !isCut && !replica.wasFrozen(from, until)
   }

@@ -1,7 +1,7 @@
 import type { Fault } from '../../checker/history.ts'
 import type { ReplicaWorld } from './world.ts'
 
-/** Tables that only a process writes that is not fenced, in a transaction that the fence has admitted. */
+/** Each write of these tables is in a transaction that the fence has admitted. */
 const GUARDED = [
   'facts',
   'lanes',
@@ -15,8 +15,8 @@ const GUARDED = [
 ]
 
 /**
- * Triggers of ours note each transaction that the fence admitted, and each that wrote, in the order of the locks. A row of
- * `outcomes` also has the owner of the shard at that time.
+ * Triggers of ours note each transaction that the fence admitted, and each that wrote. A row of `outcomes` has the owner of
+ * the shard at that time.
  */
 const WATCH = `
   CREATE SCHEMA watch;
