@@ -20,6 +20,7 @@ const LINES: readonly (readonly [line: string, name: string])[] = [
   ['refusals examined', 'refusals examined'],
   ['writes examined', 'writes examined'],
   ['outcomes examined', 'outcomes examined'],
+  ['fencings examined', 'fencings examined'],
   ['places searched for secrets', 'places searched for secrets'],
 ]
 

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { request } from 'undici'
 import type { Fields } from '../support/app.ts'
 
@@ -20,7 +21,12 @@ export interface Life {
   ready: boolean
   code: number | null
   signal: NodeJS.Signals | null
+  /** Lines in which it said why it ends. */
+  words: string[]
 }
+
+/** The line of the log when a process finds that it may never write again. The lines for people are not JSON. */
+const LOST = '"store: it is lost'
 
 /** The program, over all its lives on one store. */
 export class Sidecar {
@@ -71,6 +77,7 @@ export class Sidecar {
       ready: false,
       code: null,
       signal: null,
+      words: [],
     }
     this.lives.push(life)
     this.#child = child
@@ -85,6 +92,9 @@ export class Sidecar {
       if (life.ready || !bytes.includes('"sidecar: started"')) return
       life.ready = true
       ready.resolve(true)
+    })
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      if (!line.startsWith('{') || line.includes(LOST)) life.words.push(line)
     })
     this.#ended = once(child, 'close').then(([code, signal]: unknown[]) => {
       process.off('exit', leave)

@@ -13,8 +13,6 @@ export interface Pace {
 
 /** A supervisor waits so long before it starts what ended by itself, milliseconds. */
 const RESTART = 200
-/** So long after a fault its consequence may come, milliseconds: a lease, and a statement's time limit. */
-const AFTERMATH = 45_000
 
 type Fault = (world: ReplicaWorld, replica: Replica, time: Time) => Promise<void>
 
@@ -125,20 +123,10 @@ export function judgeStop(world: ReplicaWorld, replica: Replica, life: Life | nu
   diedAlone(world, replica, life)
 }
 
-/**
- * Who could not renew its lease loses it to another process, and ends with 1. In its last milliseconds Node has no handler of
- * signals any more: a SIGTERM that comes then ends it.
- */
-function diedAlone(world: ReplicaWorld, replica: Replica, life: Life): void {
-  const from = (life.until ?? Date.now()) - AFTERMATH
-  const until = life.until ?? Date.now()
-  const excused = replica.wasCutOff(from, until) || replica.wasFrozen(from, until)
-  const isStopped = life.stoppedAt !== null && life.signal === 'SIGTERM'
-  if (excused && (life.code === 1 || isStopped)) return world.tally.add('ended by itself with 1')
-  world.violated(
-    'exit',
-    `replica ${replica.number}, life ${life.number}, ended by itself with ${life.code ?? life.signal}`,
-  )
+/** It was not ended by us, and ended: whether it had a reason is known once the database can be asked (see exits.ts). */
+function diedAlone({ tally }: ReplicaWorld, replica: Replica, life: Life): void {
+  replica.diedAlone.push(life)
+  tally.add(`ended by itself with ${life.code ?? life.signal}`)
 }
 
 export async function rest(ms: number, signal: AbortSignal): Promise<void> {

@@ -5,7 +5,7 @@ import { freePort } from '../../support/listen.ts'
 import { Chance } from '../../simulation/chance.ts'
 import { writeConfiguration } from '../configuration.ts'
 import { Link } from '../link.ts'
-import { Sidecar } from '../sidecar.ts'
+import { Sidecar, type Life } from '../sidecar.ts'
 
 /** What all replicas of a round have in common. */
 export interface Common {
@@ -38,6 +38,8 @@ export class Replica implements AsyncDisposable {
   readonly frozen: Span[] = []
   /** Times at which the database could not be reached, or only by luck. */
   readonly cutOff: Span[] = []
+  /** Lives that ended otherwise than we ended them. */
+  readonly diedAlone: Life[] = []
 
   private constructor(parts: Pick<Replica, 'number' | 'links' | 'sidecar' | 'webhookPort' | 'log'>) {
     this.number = parts.number

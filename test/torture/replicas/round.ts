@@ -5,6 +5,7 @@ import { judge } from '../judge.ts'
 import { heeded } from '../oracle/requests.ts'
 import { kept } from '../oracle/secrets.ts'
 import { keep, type Outcome } from '../round.ts'
+import { fencingsOf, hasty, unexcused } from './exits.ts'
 import { judgeStop, live, type Pace } from './lives.ts'
 import { owned } from './owners.ts'
 import { admitted, watchWrites } from './writes.ts'
@@ -36,12 +37,15 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
     const hidden = await kept(world, verdict.evidence)
     const { sidecar } = world
     const life = await sidecar.stop()
+    const fencings = await fencingsOf(world)
     faults = [
       ...verdict.faults,
       ...owned(world),
       ...heeded(world),
       ...hidden,
       ...(await admitted(world)),
+      ...unexcused(world.replicas, fencings),
+      ...hasty(world.replicas, fencings),
       ...deadlocks(world),
     ]
     if (life?.code !== 0)

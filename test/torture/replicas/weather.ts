@@ -85,9 +85,13 @@ async function changeMood(world: ReplicaWorld, chance: Chance, signal: AbortSign
 }
 
 async function terminate({ books, replicas, tally }: ReplicaWorld): Promise<void> {
-  const at = Date.now()
-  for (const { cutOff } of replicas) cutOff.push({ from: at, until: at + 1 })
-  tally.add('database connections terminated', await books.terminate(0.5))
+  const span = { from: Date.now(), until: null as number | null }
+  for (const { cutOff } of replicas) cutOff.push(span)
+  try {
+    tally.add('database connections terminated', await books.terminate(0.5))
+  } finally {
+    span.until = Date.now() + 1
+  }
 }
 
 async function killPostgres(world: ReplicaWorld, chance: Chance, signal: AbortSignal): Promise<void> {

@@ -15,8 +15,8 @@ const GUARDED = [
 ]
 
 /**
- * Triggers of ours note each transaction that the fence admitted, and each that wrote. A row of `outcomes` has the owner of
- * the shard at that time.
+ * Triggers of ours note each transaction that the fence admitted, each that wrote, and each process that was fenced. A row of
+ * `outcomes` has the owner of the shard at that time; one of `fencings`, for how long the process had renewed nothing.
  */
 const WATCH = `
   CREATE SCHEMA watch;
@@ -32,6 +32,15 @@ const WATCH = `
   END $$;
   CREATE TRIGGER watch AFTER UPDATE ON sidecar.commits FOR EACH ROW WHEN (NEW.last <> OLD.last)
     EXECUTE FUNCTION watch.note_admission();
+  CREATE TABLE watch.fencings (process text, started_at bigint, at bigint, silent bigint);
+  CREATE FUNCTION watch.note_fencing() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    INSERT INTO watch.fencings VALUES (NEW.process, NEW.started_at, extract(epoch FROM clock_timestamp()) * 1000,
+      extract(epoch FROM clock_timestamp() - NEW.seen) * 1000);
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER watch_fence AFTER UPDATE ON sidecar.replicas FOR EACH ROW WHEN (NEW.fenced AND NOT OLD.fenced)
+    EXECUTE FUNCTION watch.note_fencing();
   CREATE FUNCTION watch.note_write() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     INSERT INTO watch.writes VALUES (pg_current_xact_id(), TG_TABLE_NAME);
