@@ -21,6 +21,7 @@ const LINES: readonly (readonly [line: string, name: string])[] = [
   ['writes examined', 'writes examined'],
   ['outcomes examined', 'outcomes examined'],
   ['fencings examined', 'fencings examined'],
+  ['counts compared', 'counts compared'],
   ['places searched for secrets', 'places searched for secrets'],
 ]
 

@@ -5,10 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault } from '../checker/history.ts'
 import { judge } from './judge.ts'
 import { live } from './lives.ts'
-import { counters } from './oracle/metrics.ts'
+import { counters, countsIn, type Counts } from './oracle/metrics.ts'
 import { heeded } from './oracle/requests.ts'
 import { kept } from './oracle/secrets.ts'
-import { grows, restOf, watch, type Slope } from './steady.ts'
+import { grows, restOf, returned, watch, type Slope } from './steady.ts'
 import type { Tally } from './tally.ts'
 import { blow } from './weather.ts'
 import { World, type WorldOptions } from './world.ts'
@@ -38,10 +38,7 @@ const LOAD = 250
  * Time limit until everything is idle, milliseconds: an unreachable handler is tried every 30 s.
  */
 const CALM = 90_000
-/** How long it may take until idle connections are closed, milliseconds. */
-const RETURN = 30_000
-/** The connection of the client, and of the service's pings. */
-const LEFT_OVER = 4
+const NOTHING: Counts = { facts: 0, delivered: 0, dead: 0, endedCalls: 0 }
 
 /** A storm, then calm, then the truth. */
 export function playStorm(options: WorldOptions, storm: Storm): Promise<Outcome> {
@@ -57,11 +54,13 @@ export function playSteady(options: WorldOptions, ms: number): Promise<Outcome> 
   return play(options, async (world) => {
     world.sidecar.start()
     await world.sidecar.ready()
-    const before = await restOf(world)
+    const before = await restOf(world.sidecar)
     world.load.start(LOAD)
-    const slopes = await watch(world, ms)
+    const slopes = await watch(world.sidecar, ms)
     await world.load.stop()
-    await returned(world, before)
+    // Those of others do not close by themselves.
+    world.links.webhooks.cutAll()
+    world.violations.push(...(await returned(world.sidecar, before)))
     return slopes
   })
 }
@@ -88,28 +87,9 @@ async function play(options: WorldOptions, act: (world: World) => Promise<Slope[
 async function judgeAll(world: World): Promise<Fault[]> {
   const { evidence, faults } = await judge(world, CALM)
   // A killed program loses counts that it had not reported.
-  const exact = world.sidecar.lives.length === 1 ? counters(evidence) : []
+  const exact =
+    world.sidecar.lives.length === 1 ? counters(evidence.metrics, NOTHING, countsIn(evidence)) : []
   return [...faults, ...heeded(world), ...(await kept(world, evidence)), ...exact]
-}
-
-/**
- * I11: when idle there is no more than before the work. Idle connections close by themselves, but
- * for those of others.
- */
-async function returned(world: World, before: Readonly<Record<string, number>>): Promise<void> {
-  world.links.webhooks.cutAll()
-  const limit = performance.now() + RETURN
-  for (;;) {
-    const now = await restOf(world)
-    const more = Object.entries(now).filter(([name, count]) => count > (before[name] ?? 0) + LEFT_OVER)
-    if (more.length === 0) return
-    if (performance.now() > limit) {
-      for (const [name, count] of more)
-        world.violated('I11', `when idle there are ${count} ${name}, and there were ${before[name]}`)
-      return
-    }
-    await pause(500)
-  }
 }
 
 async function rage(world: World, { kills, ms, longest, early }: Storm): Promise<void> {

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault } from '../checker/history.ts'
 import { sampleOf } from './oracle/metrics.ts'
+import type { Sidecar } from './sidecar.ts'
 import { slopeOf } from './slope.ts'
-import type { World } from './world.ts'
 
 interface Measure {
   name: string
@@ -28,6 +28,16 @@ export interface Slope {
 
 const MIB = 1024 * 1024
 const EACH = 1000
+/** How long it may take until idle connections are closed, milliseconds. */
+const RETURN = 40_000
+/** The connection of the client, and of the service's pings. */
+const LEFT_OVER = 4
+
+/** What a process that is asked holds, counted by name. */
+export type Rest = Readonly<Record<string, number>>
+
+/** A process that is asked, and whose descriptors the machine knows. */
+export type Asked = Pick<Sidecar, 'ask'> & { readonly life: { readonly pid: number } }
 
 /** A heap that is collected when it likes wobbles by some MiB; what is counted does not. */
 const MEASURES: readonly Measure[] = [
@@ -56,12 +66,12 @@ const MEASURES: readonly Measure[] = [
 ]
 
 /** Looks at a life that is left alone, each second for `ms` milliseconds. */
-export async function watch(world: World, ms: number): Promise<Slope[]> {
-  const { pid } = world.sidecar.life
+export async function watch(sidecar: Asked, ms: number): Promise<Slope[]> {
+  const { pid } = sidecar.life
   const points = MEASURES.map((): [number, number][] => [])
   const begun = performance.now()
   for (let at = 0; at < ms; at = performance.now() - begun) {
-    const { text } = await world.sidecar.ask('GET', '/metrics')
+    const { text } = await sidecar.ask('GET', '/metrics')
     for (const [index, { read }] of MEASURES.entries()) {
       const value = read(pid, text)
       if (value !== null) points[index]?.push([at / 60_000, value])
@@ -90,10 +100,25 @@ export function grows(slopes: readonly Slope[]): Fault[] {
 }
 
 /** Descriptors and timers when idle, which must return to their former number. */
-export async function restOf({ sidecar }: World): Promise<Readonly<Record<string, number>>> {
+export async function restOf(sidecar: Asked): Promise<Rest> {
   const { text } = await sidecar.ask('GET', '/metrics')
   const counted = MEASURES.filter(({ unit }) => unit === '')
   return Object.fromEntries(counted.map(({ name, read }) => [name, read(sidecar.life.pid, text) ?? 0]))
+}
+
+/** I11: when idle there is no more than without the work. Idle connections close by themselves within `patience` milliseconds. */
+export async function returned(sidecar: Asked, without: Rest, patience = RETURN): Promise<Fault[]> {
+  const limit = performance.now() + patience
+  for (;;) {
+    const now = await restOf(sidecar)
+    const more = Object.entries(now).filter(([name, count]) => count > (without[name] ?? 0) + LEFT_OVER)
+    if (more.length === 0 || performance.now() > limit)
+      return more.map(([name, count]) => ({
+        invariant: 'I11',
+        message: `when idle there are ${count} ${name}, and ${without[name]} without the work`,
+      }))
+    await pause(250)
+  }
 }
 
 function residentOf(pid: number): number | null {

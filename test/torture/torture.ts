@@ -4,7 +4,7 @@ import { readCommand } from '../support/command.ts'
 import { useTorturePorts } from '../support/listen.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { describeFailovers, measureFailovers, tooSlow, type Failover } from './replicas/failover.ts'
-import { playReplicas, type ReplicaStorm } from './replicas/round.ts'
+import { playReplicas, playSteadyReplicas, type ReplicaStorm } from './replicas/round.ts'
 import { describeFaults, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
 
@@ -110,20 +110,28 @@ async function playReplicaRounds(
   { minutes, kills, rounds, seed: first }: Options,
   world: { build: Build; replicas: number },
 ): Promise<Outcome[]> {
-  const end = performance.now() + minutes * 60_000
+  const stormsEnd = performance.now() + minutes * 60_000 * (1 - STEADY)
   const outcomes: Outcome[] = []
+  const failed = (outcome: Outcome): boolean => {
+    if (outcome.faults.length === 0) return false
+    process.stdout.write(`${describeFaults(outcome, `--store postgres --replicas ${world.replicas}`)}\n`)
+    return true
+  }
   let wanted = kills ?? 0
   for (let seed = first; ; seed++) {
-    const over = kills === null ? performance.now() >= end : wanted <= 0
-    if (rounds === null ? over : seed >= first + rounds) return outcomes
+    const over = kills === null ? performance.now() >= stormsEnd : wanted <= 0
+    if (rounds === null ? over : seed >= first + rounds) {
+      if (kills !== null || rounds !== null) return outcomes
+      outcomes.push(await playSteadyReplicas({ seed, ...world }, minutes * 60_000 * STEADY))
+      outcomes.slice(-1).forEach(failed)
+      return outcomes
+    }
     const most = kills === null ? null : Math.min(REPLICA_KILLS, wanted)
     const outcome = await playReplicas({ seed, ...world }, replicaStormOf(seed, most))
     wanted -= killsOf(outcome)
     outcomes.push(outcome)
     process.stdout.write(`${progress(outcomes, { kills })}\n`)
-    if (outcome.faults.length === 0) continue
-    process.stdout.write(`${describeFaults(outcome, `--store postgres --replicas ${world.replicas}`)}\n`)
-    return outcomes
+    if (failed(outcome)) return outcomes
   }
 }
 

@@ -185,6 +185,10 @@ export class World implements AsyncDisposable {
     return books.pages()
   }
 
+  async metrics(): Promise<string> {
+    return (await this.sidecar.ask('GET', '/metrics')).text
+  }
+
   /** The bytes of each file of the store. */
   async stored(): Promise<[where: string, text: string][]> {
     return readdirSync(path.dirname(this.store))

@@ -14,6 +14,7 @@ export type Round = Pick<
   | 'service'
   | 'tally'
   | 'violations'
+  | 'metrics'
   | 'pages'
   | 'pending'
 > & {
@@ -27,7 +28,7 @@ export type Round = Pick<
 export interface Evidence extends Pages {
   world: Round
   ledger: LedgerView
-  /** `/metrics` as text. */
+  /** `/metrics` as text, of all processes that live. */
   metrics: string
 }
 
@@ -36,6 +37,6 @@ export interface Evidence extends Pages {
  */
 export async function gather(world: Round): Promise<Evidence> {
   const ledger = await world.service.ledger()
-  const metrics = (await world.sidecar.ask('GET', '/metrics')).text
+  const metrics = await world.metrics()
   return { world, ledger, metrics, ...(await world.pages()) }
 }

@@ -1,5 +1,6 @@
-import { DELIVERED } from '../books.ts'
+import { DEAD, DELIVERED } from '../books.ts'
 import type { Fault } from '../../checker/history.ts'
+import type { Pages } from '../books.ts'
 import type { Evidence } from './evidence.ts'
 
 /** The sum of a metric's samples whose labels include `labels`; 0 when there is none. */
@@ -14,8 +15,12 @@ export function sampleOf(text: string, name: string, labels: Readonly<Record<str
 
 const PREFIX = 'session_sidecar_'
 
-/** I14: what is read now equals what there is, in whatever life. */
-export function gauges({ metrics, ledger, deliveries, openActions }: Evidence): Fault[] {
+type Standing = Pick<Evidence, 'metrics' | 'deliveries' | 'openActions'> & {
+  ledger: Pick<Evidence['ledger'], 'sessions'>
+}
+
+/** I14: what is read now equals what there is, in whatever life. Of several processes one alone reports it. */
+export function gauges({ metrics, ledger, deliveries, openActions }: Standing): Fault[] {
   const alive = ledger.sessions.filter(({ deleted_at }) => deleted_at === null)
   const statuses = ['idle', 'working', 'requires_action', 'failed']
   const pairs: [string, Record<string, string>, number][] = [
@@ -26,29 +31,55 @@ export function gauges({ metrics, ledger, deliveries, openActions }: Evidence): 
     ]),
     ['required_actions', {}, openActions.length],
     ['callback_queue_depth', {}, deliveries.filter(({ status }) => status === 0).length],
+    ['callback_dead_letters_kept', {}, deliveries.filter(({ status }) => status === DEAD).length],
   ]
   return compare(metrics, pairs)
 }
 
-/** I14, for a program that lived once: what it counted equals what happened. */
-export function counters({ metrics, facts, deliveries, calls }: Evidence): Fault[] {
+/** What the program counts. */
+export interface Counts {
+  facts: number
+  delivered: number
+  /** Deliveries that were dead at some time. */
+  dead: number
+  endedCalls: number
+}
+
+/** What has happened, by what is stored. */
+export function countsIn({
+  facts,
+  deliveries,
+  calls,
+}: Pick<Pages, 'facts' | 'deliveries' | 'calls'>): Counts {
+  return {
+    facts: facts.length,
+    delivered: deliveries.filter(({ status }) => status === DELIVERED).length,
+    dead: deliveries.filter(({ log }) => /dead/.test(log)).length,
+    endedCalls: calls.filter(({ ended_at }) => ended_at !== null).length,
+  }
+}
+
+/** I14, for programs that were not killed: what they counted equals what happened since they began. */
+export function counters(metrics: string, since: Counts, until: Counts): Fault[] {
   return compare(metrics, [
-    ['facts_total', {}, facts.length],
-    [
-      'callback_attempts_total',
-      { outcome: 'delivered' },
-      deliveries.filter(({ status }) => status === DELIVERED).length,
-    ],
-    ['callback_dead_letters_total', {}, deliveries.filter(({ log }) => /dead/.test(log)).length],
-    ['tool_calls_total', {}, calls.filter(({ ended_at }) => ended_at !== null).length],
+    ['facts_total', {}, until.facts - since.facts],
+    ['callback_attempts_total', { outcome: 'delivered' }, until.delivered - since.delivered],
+    ['callback_dead_letters_total', {}, until.dead - since.dead],
+    ['tool_calls_total', {}, until.endedCalls - since.endedCalls],
   ])
 }
 
-function compare(metrics: string, pairs: readonly [string, Record<string, string>, number][]): Fault[] {
+/** Each metric with labels, and what it must show. */
+export function compare(
+  metrics: string,
+  pairs: readonly [string, Record<string, string>, number][],
+): Fault[] {
   return pairs.flatMap(([name, labels, happened]) => {
     const counted = sampleOf(metrics, PREFIX + name, labels)
     if (counted === happened) return []
-    const label = Object.values(labels).join(' ')
-    return [{ invariant: 'I14', message: `${name} ${label} says ${counted}, and there are ${happened}` }]
+    const label = Object.values(labels).map((value) => ` ${value}`)
+    return [
+      { invariant: 'I14', message: `${name}${label.join('')} says ${counted}, and there are ${happened}` },
+    ]
   })
 }

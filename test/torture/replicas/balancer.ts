@@ -50,8 +50,12 @@ export class Balancer implements AsyncDisposable {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
+  cutAll(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close()
-    for (const socket of this.#sockets) socket.destroy()
+    this.cutAll()
   }
 }

@@ -5,9 +5,12 @@ import { judge } from '../judge.ts'
 import { heeded } from '../oracle/requests.ts'
 import { kept } from '../oracle/secrets.ts'
 import { keep, type Outcome } from '../round.ts'
+import { grows, restOf, watch, type Slope } from '../steady.ts'
+import { agree, beginning, relaxed, returnedOf, startAll, type Beginning } from './calm.ts'
 import { fencingsOf, hasty, unexcused } from './exits.ts'
 import { judgeStop, live, type Pace } from './lives.ts'
 import { owned } from './owners.ts'
+import { holdingsIn, left } from './shares.ts'
 import { admitted, watchWrites } from './writes.ts'
 import { blow } from './weather.ts'
 import { ReplicaWorld, type ReplicaOptions } from './world.ts'
@@ -25,34 +28,57 @@ const CALM = 90_000
 /** Between two looks, milliseconds. */
 const LOOK = 100
 
-/** A storm over several processes, then all are stopped, and a fresh one does what is left; then the truth. */
-export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm): Promise<Outcome> {
+/** A storm over several processes, then all are stopped, and a fresh one does what is left; then the truth, with all again. */
+export function playReplicas(options: ReplicaOptions, storm: ReplicaStorm): Promise<Outcome> {
+  return play(options, async (world) => {
+    await rage(world, storm)
+    const since = await startAfresh(world)
+    const faults = await judgeAll(world)
+    const worker = world.living[0]
+    await startAll(world)
+    faults.push(...(await agree(world, since)))
+    if (worker !== undefined) faults.push(...(await relaxed(world, worker)))
+    return { faults, slopes: [] }
+  })
+}
+
+/** All processes under load, left alone for `ms` milliseconds, then calm, then the truth. */
+export function playSteadyReplicas(options: ReplicaOptions, ms: number): Promise<Outcome> {
+  return play(options, async (world) => {
+    await beginWatch(world)
+    const since = { at: 0, counts: { facts: 0, delivered: 0, dead: 0, endedCalls: 0 } }
+    await startAll(world)
+    const unshared = await agree(world, since)
+    const before = await Promise.all(world.replicas.map(({ sidecar }) => restOf(sidecar)))
+    world.load.start(LOAD)
+    const watched = await Promise.all(
+      world.replicas.map(async ({ number, sidecar }) =>
+        (await watch(sidecar, ms)).map((slope) => ({ ...slope, name: `${slope.name} of replica ${number}` })),
+      ),
+    )
+    await world.load.stop()
+    const slopes = watched.flat()
+    const faults = [...unshared, ...(await judgeAll(world)), ...(await agree(world, since)), ...grows(slopes)]
+    world.balancer.cutAll()
+    for (const [index, replica] of world.replicas.entries())
+      faults.push(...(await returnedOf(replica, before[index] ?? {})))
+    return { faults, slopes }
+  })
+}
+
+async function play(
+  options: ReplicaOptions,
+  act: (world: ReplicaWorld) => Promise<{ faults: Fault[]; slopes: Slope[] }>,
+): Promise<Outcome> {
   const world = await ReplicaWorld.open(options)
   let faults: Fault[]
+  let slopes: Slope[] = []
   try {
-    await rage(world, storm)
-    await startAfresh(world)
-    const verdict = await judge(world, CALM)
-    // The program must still answer.
-    const hidden = await kept(world, verdict.evidence)
-    const { sidecar } = world
-    const life = await sidecar.stop()
-    const fencings = await fencingsOf(world)
-    faults = [
-      ...verdict.faults,
-      ...owned(world),
-      ...heeded(world),
-      ...hidden,
-      ...(await admitted(world)),
-      ...unexcused(world.replicas, fencings),
-      ...hasty(world.replicas, fencings),
-      ...deadlocks(world),
-    ]
-    if (life?.code !== 0)
-      faults.push({
-        invariant: 'exit',
-        message: `when idle SIGTERM ended it with ${life?.code ?? 'nothing'}`,
-      })
+    const acted = await act(world)
+    slopes = acted.slopes
+    faults = [...acted.faults, ...(await lastStop(world)), ...(await judgeHistory(world))]
+    // Those that came after the verdict.
+    faults.unshift(...world.violations.filter((one) => !faults.includes(one)))
   } catch (error) {
     const message = String(error instanceof Error ? error.stack : error)
     faults = [...world.violations, { invariant: 'round', message }]
@@ -61,7 +87,43 @@ export async function playReplicas(options: ReplicaOptions, storm: ReplicaStorm)
   if (folder !== null) await keep(world, faults, await recordsOf(world))
   await world[Symbol.asyncDispose]()
   if (folder === null) await rm(world.folder, { recursive: true, force: true })
-  return { seed: options.seed, faults, tally: world.tally, slopes: [], folder }
+  return { seed: options.seed, faults, tally: world.tally, slopes, folder }
+}
+
+async function judgeAll(world: ReplicaWorld): Promise<Fault[]> {
+  const { evidence, faults } = await judge(world, CALM)
+  // The program must still answer.
+  return [...faults, ...(await kept(world, evidence))]
+}
+
+/** What was seen of the processes, whatever they are doing now. */
+async function judgeHistory(world: ReplicaWorld): Promise<Fault[]> {
+  const fencings = await fencingsOf(world)
+  return [
+    ...owned(world),
+    ...heeded(world),
+    ...(await admitted(world)),
+    ...unexcused(world.replicas, fencings),
+    ...hasty(world.replicas, fencings),
+    ...deadlocks(world),
+  ]
+}
+
+/** Every round ends as a deployment does. */
+async function lastStop(world: ReplicaWorld): Promise<Fault[]> {
+  const ended = await Promise.all(
+    world.replicas.map(async ({ number, sidecar }) => {
+      if (!sidecar.alive) return `in the calm replica ${number} ended by itself`
+      const life = await sidecar.stop()
+      return life?.code === 0
+        ? null
+        : `when idle SIGTERM ended replica ${number} with ${life?.code ?? 'nothing'}`
+    }),
+  )
+  return [
+    ...ended.flatMap((message) => (message === null ? [] : { invariant: 'exit', message })),
+    ...left(await holdingsIn(world)),
+  ]
 }
 
 async function rage(world: ReplicaWorld, { kills, ms, ...pace }: ReplicaStorm): Promise<void> {
@@ -102,17 +164,19 @@ function deadlocks({ postgres: { deadlocks: count } }: ReplicaWorld): Fault[] {
 }
 
 /** What the others left is done by a process that never saw it. */
-async function startAfresh(world: ReplicaWorld): Promise<void> {
+async function startAfresh(world: ReplicaWorld): Promise<Beginning> {
   const { replicas, tally } = world
   await Promise.all(
     replicas.map(async (replica) => {
       if (replica.sidecar.alive) judgeStop(world, replica, await replica.sidecar.stop())
     }),
   )
+  const since = await beginning(world)
   const { sidecar } = world
   sidecar.start()
   if (!(await sidecar.ready())) world.violated('exit', 'a fresh process ended while it started')
   for (const replica of replicas) tally.add('lives', replica.sidecar.lives.length)
+  return since
 }
 
 /** What is kept beside the files of one process. */
@@ -126,5 +190,6 @@ async function recordsOf(world: ReplicaWorld): Promise<Record<string, unknown>> 
       cutOff,
     })),
     'database.json': await world.pages().catch(() => null),
+    'fencings.json': await fencingsOf(world).catch(() => null),
   }
 }

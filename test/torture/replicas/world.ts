@@ -29,7 +29,10 @@ export interface ReplicaOptions {
   limits?: { streamSlotMs: number }
 }
 
-type Parts = Pick<ReplicaWorld, 'folder' | 'postgres' | 'service' | 'gateway' | 'app' | 'replicas'> & {
+type Parts = Pick<
+  ReplicaWorld,
+  'folder' | 'postgres' | 'service' | 'gateway' | 'app' | 'replicas' | 'balancer'
+> & {
   canary: string
   token: string
   adminToken: string
@@ -48,6 +51,7 @@ export class ReplicaWorld implements Round, AsyncDisposable {
   readonly mood: Mood
   readonly load: Load
   readonly replicas: readonly Replica[]
+  readonly balancer: Balancer
   readonly violations: Fault[] = []
   /** What must never be seen outside, by name. */
   readonly secrets: ReadonlyMap<string, string>
@@ -65,6 +69,7 @@ export class ReplicaWorld implements Round, AsyncDisposable {
     this.gateway = parts.gateway
     this.app = parts.app
     this.replicas = parts.replicas
+    this.balancer = parts.balancer
     this.secrets = new Map([
       ['what a tool threw or said in failing', parts.canary],
       ['the secret of the handler app and of the tools', SECRET.slice('whsec_'.length)],
@@ -117,7 +122,18 @@ export class ReplicaWorld implements Round, AsyncDisposable {
       replicas.push(stack.use(await Replica.open(index + 1, port, common)))
     return new ReplicaWorld(
       options,
-      { folder, postgres, service, gateway, app, replicas, canary, token, adminToken: common.adminToken },
+      {
+        folder,
+        postgres,
+        service,
+        gateway,
+        app,
+        replicas,
+        balancer,
+        canary,
+        token,
+        adminToken: common.adminToken,
+      },
       stack.move(),
     )
   }
@@ -134,7 +150,7 @@ export class ReplicaWorld implements Round, AsyncDisposable {
   get sidecar(): Sidecar {
     const [first] = this.replicas
     if (first === undefined) throw new Error('there is no replica')
-    return this.replicas.find(({ sidecar }) => sidecar.alive && sidecar.life.ready)?.sidecar ?? first.sidecar
+    return this.living[0]?.sidecar ?? first.sidecar
   }
 
   /** Whose line ends at this host, a name with a port. */
@@ -154,6 +170,17 @@ export class ReplicaWorld implements Round, AsyncDisposable {
     const lived = replica.sidecar.livedThrough(from, until)
     const isCut = replica.wasCutOff(from, until) || !replica.links.service.quiet(from, until)
     return lived && !isCut && !replica.wasFrozen(from, until)
+  }
+
+  /** Those that live. */
+  get living(): readonly Replica[] {
+    return this.replicas.filter(({ sidecar }) => sidecar.alive && sidecar.life.ready)
+  }
+
+  /** Of all that live, one after the other: samples of the same name are added up. */
+  async metrics(): Promise<string> {
+    const answers = await Promise.all(this.living.map(({ sidecar }) => sidecar.ask('GET', '/metrics')))
+    return answers.map(({ text }) => text).join('\n')
   }
 
   stored(): Promise<[where: string, text: string][]> {
