@@ -28,6 +28,7 @@ const LINES: readonly (readonly [line: string, name: string])[] = [
 const GROUPS: readonly (readonly [title: string, prefix: string])[] = [
   ['ends of lives', 'killed by '],
   ['ended by itself', 'ended by itself with '],
+  ['reasons', 'ended by itself because '],
   ['frozen', 'stopped by '],
   ['partitions', 'partition from '],
   ['database', 'database '],

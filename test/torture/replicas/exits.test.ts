@@ -28,7 +28,7 @@ function past(one: Life, trouble: readonly [from: number, until: number] | null 
 const FENCING: Fencing = { pid: 7, startedAt: 10_500, at: 55_000, silent: 15_500 }
 
 function found(one: Past, fencings: readonly Fencing[] = []): number {
-  return unexcused([one], fencings).length
+  return unexcused({ replicas: [one], tally: new Tally() }, fencings).length
 }
 
 it('excuses a process that says it was fenced, and was, after the time of a lease', () => {
@@ -37,7 +37,8 @@ it('excuses a process that says it was fenced, and was, after the time of a leas
 })
 
 it('finds a process that says it was fenced, and was not, though its line was cut a moment before', () => {
-  expect(unexcused([past(life({}), [58_000, 59_000])], [])).toMatchObject([
+  const replicas = [past(life({}), [58_000, 59_000])]
+  expect(unexcused({ replicas, tally: new Tally() }, [])).toMatchObject([
     { invariant: 'exit', message: expect.stringContaining('ended by itself with 1') as string },
   ])
 })

@@ -1,5 +1,6 @@
 import type { Fault } from '../../checker/history.ts'
 import type { Life } from '../sidecar.ts'
+import type { Tally } from '../tally.ts'
 import type { Replica } from './replica.ts'
 import { isRowOf, pidOf, type Row } from './rows.ts'
 import type { ReplicaWorld } from './world.ts'
@@ -49,29 +50,38 @@ export async function fencingsOf({
 }
 
 /** Each end that no signal of ours caused has a reason that its last words and the database both tell. */
-export function unexcused(replicas: readonly Past[], fencings: readonly Fencing[]): Fault[] {
+export function unexcused(
+  { replicas, tally }: { replicas: readonly Past[]; tally: Tally },
+  fencings: readonly Fencing[],
+): Fault[] {
   return replicas.flatMap((replica) =>
-    replica.diedAlone
-      .filter((life) => !isExcused(replica, life, fencings))
-      .map(({ number, code, signal, words }) => ({
-        invariant: 'exit',
-        message:
-          `replica ${replica.number}, life ${number}, ended by itself with ${code ?? signal} for no reason that was there: ` +
-          (words.join(' ').slice(-500) || 'it said nothing'),
-      })),
+    replica.diedAlone.flatMap((life) => {
+      const excuse = excuseOf(replica, life, fencings)
+      if (excuse !== null) tally.add(`ended by itself because ${excuse}`)
+      return excuse === null ? withoutReason(replica, life) : []
+    }),
   )
 }
 
-function isExcused(replica: Past, life: Life, fencings: readonly Fencing[]): boolean {
+function withoutReason(replica: Past, { number, code, signal, words }: Life): Fault {
+  const end = `replica ${replica.number}, life ${number}, ended by itself with ${code ?? signal}`
+  const said = words.join(' ').slice(-500) || 'it said nothing'
+  return { invariant: 'exit', message: `${end} for no reason that was there: ${said}` }
+}
+
+function excuseOf(replica: Past, life: Life, fencings: readonly Fencing[]): string | null {
   const said = life.words.join('\n')
   const until = life.until ?? Date.now()
   // In its last milliseconds Node has no handler of signals any more: a SIGTERM that comes then ends it.
-  if (life.code !== 1 && !(life.stoppedAt !== null && life.signal === 'SIGTERM')) return false
-  if (FENCED.test(said)) return fencings.some((one) => isRowOf(one, life) && one.silent >= SILENT)
+  if (life.code !== 1 && !(life.stoppedAt !== null && life.signal === 'SIGTERM')) return null
+  if (FENCED.test(said))
+    return fencings.some((one) => isRowOf(one, life) && one.silent >= SILENT) ? 'it was fenced' : null
   const wasTroubled = (from: number): boolean =>
     replica.wasCutOff(from, until) || replica.wasFrozen(from, until)
-  if (life.stoppedAt !== null && TOO_LONG.test(said)) return wasTroubled(life.stoppedAt)
-  return !life.ready && UNREACHABLE.test(said) && wasTroubled(life.from)
+  if (life.stoppedAt !== null && TOO_LONG.test(said))
+    return wasTroubled(life.stoppedAt) ? 'the stop took too long' : null
+  const isUnreached = !life.ready && UNREACHABLE.test(said) && wasTroubled(life.from)
+  return isUnreached ? 'the database was out of reach' : null
 }
 
 /** I8: who lives and renews its leases is not fenced. */

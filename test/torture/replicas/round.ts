@@ -103,7 +103,7 @@ async function judgeHistory(world: ReplicaWorld): Promise<Fault[]> {
     ...owned(world),
     ...heeded(world),
     ...(await admitted(world)),
-    ...unexcused(world.replicas, fencings),
+    ...unexcused(world, fencings),
     ...hasty(world.replicas, fencings),
     ...deadlocks(world),
   ]
