@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { returned, type Asked } from './steady.ts'
+import { grows, returned, type Asked, type Slope } from './steady.ts'
 
 /** A process with so many timers, one number for each time that it is asked; the machine knows no such process. */
 function asked(...timers: number[]): Asked {
@@ -12,6 +12,8 @@ function asked(...timers: number[]): Asked {
   }
 }
 
+const SLOPE: Slope = { name: 'timers', unit: '', slope: 2, growth: 4, margin: 3, first: 10, last: 14 }
+
 const WITHOUT = { descriptors: 0, timers: 10, 'other resources': 0 }
 
 it('finds timers that live on after the work', async () => {
@@ -22,4 +24,9 @@ it('finds timers that live on after the work', async () => {
 
 it('waits for what ends by itself', async () => {
   expect(await returned(asked(40, 12), WITHOUT, 60_000)).toEqual([])
+})
+
+it('finds what grows by more than its margin while the same work goes on', () => {
+  expect(grows([SLOPE])).toMatchObject([{ invariant: 'I11' }])
+  expect(grows([{ ...SLOPE, growth: 3 }])).toEqual([])
 })

@@ -76,7 +76,7 @@ async function playAll(options: Options, build: Build): Promise<Outcome[]> {
   }
   await Promise.all(Array.from({ length: parallel }, lane))
   if (kills === null && rounds === null && !wrong()) {
-    const outcome = await playSteady({ seed: seed++, build, mount: false }, minutes * 60_000 * STEADY)
+    const outcome = await playSteady({ seed: polling(seed), build, mount: false }, minutes * 60_000 * STEADY)
     outcomes.push(outcome)
     if (outcome.faults.length > 0) process.stdout.write(`${describeFaults(outcome)}\n`)
   }
@@ -122,7 +122,7 @@ async function playReplicaRounds(
     const over = kills === null ? performance.now() >= stormsEnd : wanted <= 0
     if (rounds === null ? over : seed >= first + rounds) {
       if (kills !== null || rounds !== null) return outcomes
-      outcomes.push(await playSteadyReplicas({ seed, ...world }, minutes * 60_000 * STEADY))
+      outcomes.push(await playSteadyReplicas({ seed: polling(seed), ...world }, minutes * 60_000 * STEADY))
       outcomes.slice(-1).forEach(failed)
       return outcomes
     }
@@ -148,6 +148,14 @@ function replicaStormOf(seed: number, kills: number | null): ReplicaStorm {
   const between = chance.pick(kills === null ? [3000, 8000, 25_000] : [2000, 4000, 8000])
   const longest = chance.pick(kills === null ? [5000, 40_000, 120_000] : [3000, 5000, 20_000])
   return { kills, ms, between, longest }
+}
+
+/**
+ * A session that is deleted makes no webhook and no event: without polling, a life finds it only when it starts. So the life
+ * that is left alone has a seed with polling.
+ */
+function polling(seed: number): number {
+  return seed % 3 === 0 ? seed + 1 : seed
 }
 
 function killsOf({ tally }: Outcome): number {

@@ -51,6 +51,9 @@ async function look(world: ReplicaWorld, { at, counts }: Beginning): Promise<Fau
   const { app, tally } = world
   const metrics = reports.map(({ report }) => report.metrics).join('\n')
   const now = countsIn(evidence)
+  const results = new Set(
+    evidence.calls.flatMap(({ call_id, result_kind: kind }) => (kind === null ? [] : call_id)),
+  )
   tally.add('counts compared', 1)
   return [
     ...shared(
@@ -62,7 +65,10 @@ async function look(world: ReplicaWorld, { at, counts }: Beginning): Promise<Fau
     ...reports.flatMap(({ replica, report }) => {
       const mine = ({ headers, at: when }: (typeof app.callbacks | typeof app.runs)[number]): boolean =>
         when >= at && world.replicaAt(headers.host) === replica
-      return received(report, { callbacks: app.callbacks.filter(mine), runs: app.runs.filter(mine) })
+      const runs = app.runs
+        .filter(mine)
+        .map(({ name, call }) => ({ name, withdrawn: !results.has(call.call_id) }))
+      return received(report, { callbacks: app.callbacks.filter(mine), runs })
     }),
   ]
 }

@@ -71,16 +71,20 @@ it('finds an attempt, and a run of a tool, that a process did not count', () => 
     'session_sidecar_tool_runs_total{tool="throws",outcome="failed"} 5',
   ].join('\n')
   const callbacks = [{ events: [1, 2] }, { events: [3] }]
-  const runs = [{ name: 'lookup' }]
+  const runs = [{ name: 'lookup', withdrawn: false }]
   const find = (more: { callbacks?: typeof callbacks; runs?: typeof runs }): string[] =>
     received({ name: 'replica 1', metrics }, { callbacks, runs, ...more }).map(({ message }) => message)
   expect(find({})).toEqual([])
   expect(find({ callbacks: [...callbacks, { events: [3] }] })).toEqual([
     'of replica 1 callback_attempts_total says 3, and there are 4 at the application',
   ])
-  expect(find({ runs: [...runs, { name: 'charge' }] })).toEqual([
+  expect(find({ runs: [...runs, { name: 'charge', withdrawn: false }] })).toEqual([
     'of replica 1 tool_runs_total charge says 0, and there are 1 at the application',
   ])
+  expect(find({ runs: [] })).toEqual([
+    'of replica 1 tool_runs_total lookup says 1, and there are 0 at the application',
+  ])
+  expect(find({ runs: [...runs, { name: 'lookup', withdrawn: true }] })).toEqual([])
 })
 
 it('finds a row that a process left when it stopped', () => {
