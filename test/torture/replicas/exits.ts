@@ -49,7 +49,7 @@ export async function fencingsOf({
   }))
 }
 
-/** Each end that no signal of ours caused has a reason that its last words and the database both tell. */
+/** Each end that no signal of ours caused has a reason, which its last words name and the database or our faults confirm. */
 export function unexcused(
   { replicas, tally }: { replicas: readonly Past[]; tally: Tally },
   fencings: readonly Fencing[],

@@ -26,9 +26,9 @@ const LOAD = 500
 /** Time limit until everything is idle, milliseconds: a lease of a killed process, and an unreachable handler's 30 s. */
 const CALM = 90_000
 /**
- * What must not grow in a steady life, and by how much. A process of three that share a machine is warm after a minute or
- * more: one grew from 95 to 118 MiB in its second 50 s, and stayed at 120 for the next three minutes. Its heap and its
- * connections to the database come and go by as much as that; what is left of them is looked at when it is idle.
+ * What must not grow in a steady life, and by how much. One process of three grew from 95 to 118 MiB in its second 50 s; in
+ * lives of 240 s, none grew by more than 3 MiB in the second half. The heap and the connections to the database come and go
+ * with the load; what is left of connections is looked at when it is idle.
  */
 const MARGINS: ReadonlyMap<string, number> = new Map([
   ['resident memory', 40],
