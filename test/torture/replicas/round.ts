@@ -32,7 +32,7 @@ const CALM = 90_000
  */
 const MARGINS: ReadonlyMap<string, number> = new Map([
   ['resident memory', 40],
-  ['timers', 3],
+  ['timers', 8],
 ])
 /** Between two looks, milliseconds. */
 const LOOK = 100
