@@ -21,7 +21,6 @@ const OF_A_FILE = [
   'pooler.test.ts',
   'postgres.test.ts',
   'replicas.test.ts',
-  'session-facts.test.ts',
   'statements.test.ts',
   'upgrade.test.ts',
 ]
@@ -30,6 +29,7 @@ const OF_A_FILE = [
 const BESIDE: Record<string, number> = {
   'commit.test.ts': 6,
   'scan.test.ts': 2,
+  'session-facts.test.ts': 2,
   'state.test.ts': 2,
   'time.test.ts': 2,
 }
