@@ -1,7 +1,6 @@
-import Database from 'better-sqlite3'
-import { Client } from 'pg'
 import { it as single, onTestFinished } from 'vitest'
 import { createDatabase } from '../support/postgres.ts'
+import { openTables, type Tables } from '../support/tables.ts'
 
 export const ENGINES = ['SQLite', 'PostgreSQL'] as const
 export type Engine = (typeof ENGINES)[number]
@@ -63,38 +62,9 @@ export function databaseAt(path: string): Promise<string> {
   return made
 }
 
-/** Looks into the tables of a store, past the port. The statements are those that both engines understand. */
-export interface Tables {
-  change(text: string): Promise<void>
-  /** The only value of the only row. */
-  value(text: string): Promise<unknown>
-}
-
+/** The tables of the store that has, or would have, this path. */
 export async function tablesOf(path: string): Promise<Tables> {
-  if (!isPostgres()) {
-    const on = <T>(readonly: boolean, use: (db: Database.Database) => T): T => {
-      const db = new Database(path, { readonly })
-      try {
-        return use(db)
-      } finally {
-        db.close()
-      }
-    }
-    return {
-      change: async (text) => on(false, (db) => void db.exec(text)),
-      value: async (text) => on(true, (db) => db.prepare(text).pluck().get()),
-    }
-  }
-  const client = new Client({ connectionString: await databaseAt(path) })
-  await client.connect()
-  await client.query('SET search_path = sidecar')
-  onTestFinished(() => client.end())
-  return {
-    change: async (text) => void (await client.query(text)),
-    async value(text) {
-      const { rows } = await client.query<unknown[]>({ text, rowMode: 'array' })
-      const value = rows[0]?.[0]
-      return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
-    },
-  }
+  const tables = await openTables(isPostgres() ? await databaseAt(path) : `sqlite:${path}`)
+  onTestFinished(() => tables.close())
+  return tables
 }

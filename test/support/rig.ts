@@ -1,8 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import Database from 'better-sqlite3'
-import { Client as Connection } from 'pg'
 import { request } from 'undici'
 import { startEmulator, type Emulator, type EmulatorOptions } from '../../src/emulator/index.ts'
 import type { ConfigInput, Sidecar } from '../../src/index.ts'
@@ -13,6 +11,7 @@ import { freePort } from './listen.ts'
 import { openDatabase } from './postgres.ts'
 import { asProcess, inProcess, type Program } from './program.ts'
 import { ENGINE } from './full.ts'
+import { openTables } from './tables.ts'
 import { until } from './until.ts'
 
 export type ChannelName = 'stream' | 'webhook' | 'poll'
@@ -167,22 +166,11 @@ export class Rig implements AsyncDisposable {
 
   /** The rows of a table of the store, seen from outside. */
   async count(table: string): Promise<number> {
-    const url = String(this.config.store?.url)
-    if (url.startsWith('sqlite:')) {
-      const db = new Database(url.slice('sqlite:'.length), { readonly: true })
-      try {
-        return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0
-      } finally {
-        db.close()
-      }
-    }
-    const client = new Connection({ connectionString: url })
-    await client.connect()
+    const tables = await openTables(String(this.config.store?.url))
     try {
-      const { rows } = await client.query<{ count: string }>(`SELECT count(*) FROM sidecar.${table}`)
-      return Number(rows[0]?.count)
+      return Number(await tables.value(`SELECT count(*) FROM ${table}`))
     } finally {
-      await client.end()
+      await tables.close()
     }
   }
 
