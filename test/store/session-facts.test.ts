@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { Store } from '../../src/core/store.ts'
 import { frameFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
-import { isPostgres, it, tablesOf } from './engines.ts'
+import { it, tablesOf } from './engines.ts'
 
 const SESSIONS = 5
 
@@ -36,6 +36,18 @@ async function commitBeside(store: Store): Promise<void> {
     store.log.commit({ facts: [broken] }),
   ])
   expect([good.status, bad.status]).toEqual(['fulfilled', 'rejected'])
+}
+
+/** So many that the list has most of them, and lacks the newest. */
+const MANY = 12_300
+
+async function fill(store: Store): Promise<void> {
+  for (let from = 1; from <= MANY; from += 300) await store.log.commit({ facts: facts(from, 300) })
+}
+
+/** As retention does, all that it may. */
+async function prune(store: Store): Promise<void> {
+  for (let more = true; more;) ({ more } = await store.log.prune(-1))
 }
 
 /** How many of the newest positions `session_facts` lacks. */
@@ -83,22 +95,28 @@ it('the facts of a session are found whole and in order, those that its list has
     Array.from({ length: last }, (_, n) => n + 1).flatMap((seq) =>
       seq % SESSIONS === 2 ? [String(seq)] : [],
     )
-  for (let from = 1; from <= 12_300; from += 300) await store.log.commit({ facts: facts(from, 300) })
-  // SQLite finds the newest facts elsewhere than those of its list. PostgreSQL has one index of all.
-  const listed = async () => Number(await (await tablesOf(path)).value('SELECT count(*) FROM session_facts'))
-  if (!isPostgres()) {
-    expect(await listed()).toBeGreaterThan(10_000)
-    expect(await listed()).toBeLessThan(12_300)
-  }
-  expect(await framesOf(store, 'ses_2')).toEqual(expected(12_300))
+  await fill(store)
+  expect(await framesOf(store, 'ses_2')).toEqual(expected(MANY))
   const { rows } = await store.read.facts({ limit: 300, order: 'desc', sessionId: 'ses_2' })
-  expect(rows.map(({ seq }) => seq)).toEqual(expected(12_300).slice(-300).toReversed())
+  expect(rows.map(({ seq }) => seq)).toEqual(expected(MANY).slice(-300).toReversed())
   await store.close()
   const again = await openStore({ path }, [everything('app')])
-  await again.store.log.commit({ facts: facts(12_301, 100) })
-  expect(await framesOf(again.store, 'ses_2')).toEqual(expected(12_400))
+  await again.store.log.commit({ facts: facts(MANY + 1, 100) })
+  expect(await framesOf(again.store, 'ses_2')).toEqual(expected(MANY + 100))
+  await prune(again.store)
+  expect(await framesOf(again.store, 'ses_2')).toHaveLength(20)
+})
+
+it.file('the list lacks the newest facts, and has none that was pruned', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path }, [everything('app', { events: [] })])
+  await fill(store)
+  const { value } = await tablesOf(path)
+  const listed = async () => Number(await value('SELECT count(*) FROM session_facts'))
+  expect(await listed()).toBeGreaterThan(10_000)
+  expect(await listed()).toBeLessThan(MANY)
   // A log that begins behind all that was pruned keeps no entry of it.
-  for (let more = true; more;) ({ more } = await again.store.log.prune(-1))
-  expect((await framesOf(again.store, 'ses_2')).length).toBe(20)
-  if (!isPostgres()) expect(await listed()).toBe(0)
+  await store.log.commit({ facts: facts(MANY + 1, 100) })
+  await prune(store)
+  expect(await listed()).toBe(0)
 })
