@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { ENGINE, FULL, PROFILES as ALL, RELEASE, type ProfileName } from '../support/full.ts'
 
-/** Files about SQLite's file, by name: what is done to it, and its lock. All others run with a database of PostgreSQL as well. */
-export const OF_A_FILE = ['copy', 'engines', 'operator', 'restore', 'store']
+/** Files about SQLite's file, by name: what operators do to it, and copies of it. All others run with a database of PostgreSQL as well. */
+export const OF_A_FILE = ['copy', 'engines', 'operator']
 /** What a person waits for: the answers of handlers. */
 const QUICK = ['answer']
 

@@ -226,16 +226,3 @@ test('store restore: what it refuses, what it keeps, and what it says to program
   await rig.start()
   await worked(rig)
 })
-
-test('a library reports a lost store after its start', async () => {
-  await using rig = await Rig.open({ start: false })
-  const { createSidecar } = await import('../../src/index.ts')
-  const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
-  const sidecar = await createSidecar({ config: rig.config, log: silent })
-  await sidecar.start()
-  rmSync(storeOf(rig))
-  expect((await sidecar.failed).message).toContain(`${storeOf(rig)} was deleted`)
-  await sidecar.stop()
-  const config = await configFile(rig)
-  expect(await cli(['store', 'check', '-c', config])).toMatchObject({ code: 0 })
-})

@@ -1,34 +1,26 @@
-import { copyFileSync, rmSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import path from 'node:path'
-import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { cli } from '../cli/process.ts'
-import { assertWhole } from '../support/oracle.ts'
 import { PROFILES } from './engines.ts'
+import { assertWhole } from '../support/oracle.ts'
+import { configFile, outside } from '../support/outside.ts'
 import { Rig } from '../support/rig.ts'
+import { openTables } from '../support/tables.ts'
 import { until } from '../support/until.ts'
 
 describe.for(PROFILES)('an old backup (%s)', (details) => {
   test('an old backup is restored: the cursor rewinds, and repeated facts keep their ids', async () => {
     await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
-    const config = path.join(rig.folder, 'backup.json')
-    await writeFile(config, JSON.stringify(rig.config))
     const before = await rig.client.start('call lookup_order {"order_id":"1"}', 'say {{last}}')
     await rig.client.reached(before, 'idle')
-    const kept = path.join(rig.folder, 'kept.db')
-    expect(await cli(['store', 'backup', kept, '-c', config])).toMatchObject({ code: 0 })
+    const restore = await outside(rig).backUp()
 
     const after = await rig.client.start('call lookup_order {"order_id":"2"}', 'say {{last}}')
     await rig.client.reached(after, 'idle')
     await assertWhole(rig, { tools: ['lookup_order'] })
     await rig.kill()
 
-    const url = String(rig.config.store?.url)
-    const store = url.slice('sqlite:'.length)
-    for (const side of ['', '-wal', '-shm']) rmSync(store + side, { force: true })
-    copyFileSync(kept, store)
-    expect(await cli(['store', 'check', '-c', config])).toMatchObject({ code: 0 })
+    await restore()
+    expect(await cli(['store', 'check', '-c', await configFile(rig)])).toMatchObject({ code: 0 })
     await rig.start()
     const third = await rig.client.start('say once more')
     await rig.client.reached(third, 'idle')
@@ -49,12 +41,12 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
     const pending = (): Promise<unknown[]> => rig.list('/api/deliveries?status=pending')
     await until('a pending delivery', async () => (await pending()).length === 1)
     await rig.kill()
-    const db = new Database(String(rig.config.store?.url).slice('sqlite:'.length))
-    const { changes } = db
-      .prepare("UPDATE facts SET body = replace(body, 'completed', 'complete?') WHERE type = 'turn.settled'")
-      .run()
-    db.close()
-    expect(changes).toBe(1)
+    const tables = await openTables(String(rig.config.store?.url))
+    const changed = await tables.change(
+      "UPDATE facts SET body = replace(body, 'completed', 'complete?') WHERE type = 'turn.settled'",
+    )
+    await tables.close()
+    expect(changed).toBe(1)
 
     rig.app.handle = () => ({})
     await rig.start()
