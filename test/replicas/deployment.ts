@@ -6,7 +6,7 @@ import type { ConfigInput } from '../../src/index.ts'
 import type { Fields } from '../support/app.ts'
 import { freePort, listen, type Listening } from '../support/listen.ts'
 import { openDatabase } from '../support/postgres.ts'
-import { asProcess, inProcess, type Program } from '../support/program.ts'
+import { asProcess, inProcess, type ProcessOptions, type Program } from '../support/program.ts'
 import { Rig, type RigOptions } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
@@ -23,15 +23,15 @@ export class Deployment implements AsyncDisposable {
   readonly replicas: Replica[] = []
   readonly #balancer: Listening
   readonly #drop: () => Promise<void>
-  readonly #asProcess: boolean
+  readonly #process: boolean | ProcessOptions
   #turn = 0
   #made = 0
 
-  private constructor(rig: Rig, balancer: Listening, drop: () => Promise<void>, asProcess: boolean) {
+  private constructor(rig: Rig, balancer: Listening, drop: () => Promise<void>, options: RigOptions) {
     this.rig = rig
     this.#balancer = balancer
     this.#drop = drop
-    this.#asProcess = asProcess
+    this.#process = options.process ?? false
   }
 
   static async open(count: number, options: RigOptions = {}): Promise<Deployment> {
@@ -56,10 +56,10 @@ export class Deployment implements AsyncDisposable {
         webhooks: { public_url: `${balancer.url}/webhooks`, ...options.config?.webhooks },
       },
     })
-    deployment = new Deployment(rig, balancer, drop, options.process === true)
+    deployment = new Deployment(rig, balancer, drop, options)
     try {
       for (let index = 0; index < count; index++) await deployment.add()
-      await deployment.shared()
+      if (count > 0) await deployment.shared()
     } catch (error) {
       await deployment[Symbol.asyncDispose]()
       throw error
@@ -71,8 +71,8 @@ export class Deployment implements AsyncDisposable {
     return this.replicas[this.#turn++ % Math.max(1, this.replicas.length)]?.webhooks ?? 0
   }
 
-  /** `more` stands in place of what the others have. */
-  async add(more: Partial<ConfigInput> = {}): Promise<Replica> {
+  /** `more` and `process` stand in place of what the others have. */
+  async add(more: Partial<ConfigInput> = {}, process = this.#process): Promise<Replica> {
     const name = `r${this.#made++}`
     const folder = path.join(this.rig.folder, name)
     await mkdir(folder)
@@ -82,7 +82,10 @@ export class Deployment implements AsyncDisposable {
       ...more,
       webhooks: { ...this.rig.config.webhooks, listen: `127.0.0.1:${webhooks}` },
     }
-    const program = this.#asProcess ? await asProcess(config, folder) : await inProcess(config)
+    const program =
+      process === false
+        ? await inProcess(config)
+        : await asProcess(config, folder, process === true ? {} : process)
     const replica: Replica = {
       name,
       program,

@@ -59,11 +59,21 @@ export async function inProcess(
   }
 }
 
+export interface ProcessOptions {
+  nodeOptions?: string
+  /** In place of the program under test: another version of it. */
+  main?: string
+}
+
 /** The real binary. Resolves once it says that it has started. */
-export async function asProcess(config: ConfigInput, folder: string, nodeOptions = ''): Promise<Program> {
+export async function asProcess(
+  config: ConfigInput,
+  folder: string,
+  { nodeOptions = '', main = programUnderTest().main }: ProcessOptions = {},
+): Promise<Program> {
   const file = path.join(folder, 'sidecar.json')
   await writeFile(file, JSON.stringify({ ...config, log: { level: 'info', format: 'json' } }))
-  const child = spawn(process.execPath, [programUnderTest().main, 'run', '-c', file], {
+  const child = spawn(process.execPath, [main, 'run', '-c', file], {
     cwd: folder,
     env: { PATH: process.env['PATH'], NODE_OPTIONS: nodeOptions },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -9,7 +9,7 @@ import { Client, type ProfileName } from './client.ts'
 import { Gateway } from './gateway.ts'
 import { freePort } from './listen.ts'
 import { openDatabase } from './postgres.ts'
-import { asProcess, inProcess, type Program } from './program.ts'
+import { asProcess, inProcess, type ProcessOptions, type Program } from './program.ts'
 import { ENGINE } from './full.ts'
 import { openTables } from './tables.ts'
 import { until } from './until.ts'
@@ -35,7 +35,7 @@ export interface RigOptions {
   /** Functions of the library; only in this process. */
   prepare?: (sidecar: Sidecar) => void
   /** The real binary instead of a sidecar in this process. */
-  process?: boolean | { nodeOptions: string }
+  process?: boolean | ProcessOptions
   /** False: the test starts it. */
   start?: boolean
   /** Follows the service of another rig, with an application and a store of its own. */
@@ -108,7 +108,7 @@ export class Rig implements AsyncDisposable {
     this.program =
       process === false
         ? await inProcess(this.config, prepare)
-        : await asProcess(this.config, this.folder, process === true ? '' : process.nodeOptions)
+        : await asProcess(this.config, this.folder, process === true ? {} : process)
     const { start_from = 'now' } = this.config.stream ?? {}
     if (!this.#looked && start_from === 'now') {
       await until('first look', async () => (await this.raw('GET', '/startupz')).status === 200)
