@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { group, read } from '../readme/document.ts'
 import { SECRET } from '../support/app.ts'
 import { freePort } from '../support/listen.ts'
+import { openDatabase } from '../support/postgres.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 import { canBuild, Images, type BuiltImage, type RunOptions } from './container.ts'
@@ -116,6 +117,47 @@ describe.skipIf(!canBuild)('the built image', () => {
     expect((await lstat(path.join(data, 'sidecar.db'))).uid).toBe(65532)
     container.process.kill('SIGTERM')
     expect([await container.ended, container.output()]).toEqual([0, expect.any(String)])
+  })
+
+  test('runs twice on one PostgreSQL, without a volume: one is killed, and the other goes on', async () => {
+    const { url, drop } = await openDatabase()
+    await using cleanup = new AsyncDisposableStack()
+    cleanup.defer(drop)
+    await using rig = await Rig.open({
+      channels: ['stream', 'poll'],
+      start: false,
+      config: { store: { url } },
+    })
+    const folder = await scratch(cleanup)
+    const { store: _, ...config } = rig.config
+    await writeFile(
+      path.join(folder, 'sidecar.yaml'),
+      JSON.stringify({ ...config, log: { level: 'info' } }),
+      {
+        mode: 0o644,
+      },
+    )
+    await chmod(folder, 0o755)
+    const mounts = [{ from: folder, to: '/etc/sidecar', readOnly: true }]
+    const replicas: Container[] = []
+    for (let count = 0; count < 2; count++) {
+      const port = await freePort()
+      const env = { SIDECAR_ADMIN__LISTEN: `127.0.0.1:${port}`, SIDECAR_STORE__URL: url }
+      const replica = start({ mounts, env })
+      await ready(replica, port)
+      replicas.push(replica)
+    }
+    const first = await rig.client.start('say Hello')
+    await rig.event('turn.settled', ({ session_id }) => session_id === first)
+    // The first one leads.
+    expect(replicas.map(({ output }) => output().includes('stream: connected'))).toEqual([true, false])
+    const [leader, other] = replicas
+    leader?.process.kill('SIGKILL')
+    await leader?.ended
+    const second = await rig.client.start('say Hello')
+    await rig.event('turn.settled', ({ session_id }) => session_id === second)
+    other?.process.kill('SIGTERM')
+    expect([await other?.ended, other?.output()]).toEqual([0, expect.any(String)])
   })
 
   test('runs by the documented command with the files of init, and shows the console', async () => {

@@ -92,14 +92,15 @@ class Project implements AsyncDisposable {
     if (created.statusCode !== 201) throw new Error(`the emulator answered ${created.statusCode}: ${answer}`)
   }
 
-  /** Waits until the app has had so many events of settled turns. @returns what it printed. */
+  /** Waits until the app has had the settled turns of so many sessions. @returns what it printed. */
   async settled(count: number): Promise<string> {
     let output = ''
     await until(
       `${count} settled turns`,
       async () => {
         output = await this.compose('logs', '--no-color', '--no-log-prefix', 'app')
-        return (output.match(/^event turn\.settled /gm)?.length ?? 0) >= count
+        // What was delivered just before a kill is delivered again.
+        return new Set(output.match(/^event turn\.settled \S+$/gm)).size >= count
       },
       60_000,
     )

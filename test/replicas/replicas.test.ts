@@ -110,6 +110,36 @@ describe('two replicas', () => {
   })
 })
 
+test('the service asks one replica to wait: none of three reads a session until that time is over', async () => {
+  await using deployment = await Deployment.open(3, { process: true })
+  const { rig } = deployment
+  const isRead = (method: string | undefined, path: string | undefined): boolean =>
+    method === 'GET' && path?.startsWith('/v1/sessions') === true
+  const wait = 8
+  let refusedAt: number | null = null
+  rig.gateway.intercept = ({ method, url }) => {
+    if (refusedAt !== null || !isRead(method, url)) return undefined
+    refusedAt = performance.now()
+    return {
+      status: 429,
+      headers: { 'content-type': 'application/json', 'retry-after': String(wait) },
+      body: JSON.stringify({ error: { code: 'rate_limit_exceeded', message: 'wait', request_id: 'req_1' } }),
+    }
+  }
+  const start = () => Promise.all(Array.from({ length: 9 }, () => rig.client.start('say Hello')))
+  await start()
+  const from = await until('a refused read', () => refusedAt)
+  // Webhooks and frames of these reach each replica, and each wants to read its sessions.
+  await start()
+  await assertWhole(rig)
+  const reads = rig.gateway.passed.filter(({ method, path }) => isRead(method, path))
+  const after = reads.map(({ at }) => at - from).filter((at) => at > 0)
+  // What was sent before the others knew it.
+  const late = after.filter((at) => at > 1000 && at < wait * 1000)
+  expect(late).toEqual([])
+  expect(after.some((at) => at >= wait * 1000)).toBe(true)
+})
+
 test('a replica with another configuration is reported by each replica', async () => {
   await using deployment = await Deployment.open(2, { tools: TOOLS })
   const report = async ({ admin, program }: Replica) => {
