@@ -61,6 +61,8 @@ export interface ServiceClient extends Service {
   share(processes: number): void
   /** Calls `listener` when the service asks to wait: this concerns every process with our token. */
   onRefused(listener: (refused: RefusedFor) => void): void
+  /** A short hash of the base URL and the token. Processes with the same one share a rate budget. */
+  credential(): string
   /** Another process with our token was refused, so this one waits as well. */
   heed(refused: RefusedFor): void
   /** How many requests each rate bucket has left, as the service last reported. */
@@ -249,6 +251,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     setToken: (token) => authorization.replace(token),
     share: (processes) => requester.share(processes),
     onRefused: (listener) => requester.onRefused(listener),
+    credential: () => authorization.credentialAt(baseUrl),
     heed: (refused) => budget.heed(refused),
     budget: () => budget.remaining(),
     heldUntil: () => (budget.heldFor > 0 ? Math.ceil(clock.now() + budget.heldFor) : null),

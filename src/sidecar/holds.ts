@@ -3,37 +3,57 @@ import type { ServiceClient } from '../client/service.ts'
 import type { Store } from '../core/store.ts'
 import { messageOf } from '../std/errors.ts'
 import { isObject, numberOf, parseJson, stringOf } from '../std/json.ts'
-import type { Clock, Log } from '../std/ports.ts'
+import type { Clock, Log, Timer } from '../std/ports.ts'
 
 const HELD = 'held'
 /** A shorter wait is over before the others know of it, milliseconds. */
 const SHORTEST = 1000
+/** Milliseconds until a failed exchange is repeated. */
+const AGAIN = 1000
 
 /** A wait as it is stored: it ends at a time on the service's clock, which is the same for all processes. */
 interface Held extends RefusedFor {
   until: number
+  /** From the clock of the process that was refused to the service's, milliseconds. */
+  offset: number
+  /** Whose wait it is; null: an older version did not store this. */
+  credential: string | null
+}
+
+interface SharedBudget {
+  /** Heeds the waits that are stored. Called before the first request. */
+  heed(): Promise<void>
+  stop(): void
 }
 
 /**
  * Three processes have one token. When the service refuses one of them for 30 seconds, the others send nothing for that time
- * either, and each has a third of the requests that may be under way. So with a process that starts meanwhile.
- * @returns what must be called before the first request: it heeds the waits that are stored.
+ * either, and each has a third of the requests that may be under way. A process that starts meanwhile waits, too. A process
+ * with a new token does not.
  */
 export function shareBudget(parts: {
-  service: Pick<ServiceClient, 'share' | 'onRefused' | 'heed' | 'clockOffset'>
+  service: Pick<ServiceClient, 'share' | 'onRefused' | 'heed' | 'clockOffset' | 'clockOpen' | 'credential'>
   store: Pick<Store, 'settings' | 'shards'>
-  clock: Pick<Clock, 'now'>
+  clock: Pick<Clock, 'now' | 'after'>
   log: Log
-}): () => Promise<void> {
+}): SharedBudget {
   const { service, store, clock, log } = parts
-  /** The waits that this process knows, by rate bucket. null: every bucket. */
-  const known = new Map<string | null, Held>()
-  const serviceTime = (): number => clock.now() + service.clockOffset()
+  /** The waits that this process knows, by credential and rate bucket. */
+  const known = new Map<string, Held>()
+  let again: Timer | null = null
+  let stopped = false
+
+  /** Milliseconds left. Before the first answer the service's clock is not known; then the process that was refused knows it. */
+  const left = ({ until, offset, wait }: Held): number => {
+    const isClockKnown = service.clockOpen() < Infinity
+    return Math.min(until - clock.now() - (isClockKnown ? service.clockOffset() : offset), wait)
+  }
+  const nameOf = ({ credential, bucket }: Held): string => JSON.stringify([credential, bucket])
 
   const note = (held: Held): boolean => {
-    const before = known.get(held.bucket)
+    const before = known.get(nameOf(held))
     if (before !== undefined && before.until + SHORTEST > held.until) return false
-    known.set(held.bucket, held)
+    known.set(nameOf(held), held)
     return true
   }
 
@@ -42,46 +62,63 @@ export function shareBudget(parts: {
    * look.
    */
   const exchange = async (): Promise<void> => {
-    const now = serviceTime()
     const stored = heldIn(await store.settings.checkpoint(HELD))
-    // Before the first answer, the service's clock is not known, and ours may be wrong: no wait is longer than was asked for.
-    for (const held of stored)
-      if (held.until > now && note(held))
-        service.heed({ ...held, wait: Math.min(held.until - now, held.wait) })
-    for (const [bucket, { until }] of known) if (until <= now) known.delete(bucket)
-    const untils = new Map(stored.map(({ bucket, until }) => [bucket, until]))
-    const isMissing = ({ bucket, until }: Held): boolean => (untils.get(bucket) ?? 0) + SHORTEST <= until
+    for (const held of stored) {
+      if (left(held) <= 0 || !note(held)) continue
+      if (held.credential === null || held.credential === service.credential())
+        service.heed({ ...held, wait: left(held) })
+    }
+    for (const [name, held] of known) if (left(held) <= 0) known.delete(name)
+    const untils = new Map(stored.map((held) => [nameOf(held), held.until]))
+    const isMissing = (held: Held): boolean => (untils.get(nameOf(held)) ?? 0) + SHORTEST <= held.until
     if ([...known.values()].some(isMissing))
       await store.settings.setCheckpoint(HELD, JSON.stringify([...known.values()]), 'waits')
   }
 
-  const failed = (error: unknown): void =>
-    log.debug({ error: messageOf(error) }, 'service: a wait could not be shared with the other replicas')
+  const share = (): Promise<void> =>
+    exchange().catch((error: unknown) => {
+      log.debug({ error: messageOf(error) }, 'service: a wait could not be shared with the other replicas')
+      if (!stopped)
+        again ??= clock.after(AGAIN, () => {
+          again = null
+          void share()
+        })
+    })
 
   service.onRefused((refused) => {
     const { wait } = refused
-    if (wait < SHORTEST) return
-    if (note({ ...refused, until: Math.round(serviceTime() + wait) })) exchange().catch(failed)
+    if (wait < SHORTEST || stopped) return
+    const offset = service.clockOffset()
+    const until = Math.round(clock.now() + offset + wait)
+    if (note({ ...refused, until, offset, credential: service.credential() })) void share()
   })
   store.shards.subscribe({
     population(live) {
       service.share(live)
     },
     woken({ topics }) {
-      if (topics.has('waits')) exchange().catch(failed)
+      if (topics.has('waits')) void share()
     },
   })
-  return () => exchange().catch(failed)
+  return {
+    heed: share,
+    stop() {
+      stopped = true
+      again?.cancel()
+    },
+  }
 }
 
 function heldIn(text: string | null): Held[] {
   const list = text === null ? null : parseJson(text)
   if (!Array.isArray(list)) return []
-  return list.flatMap((one: unknown) => {
+  return list.flatMap((one: unknown): Held[] => {
     if (!isObject(one)) return []
     const [until, status, code] = [numberOf(one.until), numberOf(one.status), stringOf(one.code)]
     if (until === null || status === null || code === null) return []
-    // An older version stored no length.
-    return [{ bucket: stringOf(one.bucket), until, status, code, wait: numberOf(one.wait) ?? Infinity }]
+    const [bucket, credential] = [stringOf(one.bucket), stringOf(one.credential)]
+    // An older version stored no length, and no offset.
+    const [wait, offset] = [numberOf(one.wait) ?? Infinity, numberOf(one.offset) ?? 0]
+    return [{ bucket, until, status, code, wait, offset, credential }]
   })
 }

@@ -167,7 +167,8 @@ export async function startAll(
     bus.subscribe(relay)
     opening.shards.subscribe(relay)
   }
-  const heedStored = shareBudget({ service, store: opening, clock, log })
+  const budget = shareBudget({ service, store: opening, clock, log })
+  stack.defer(() => budget.stop())
   warnOfDifference(opening.shards, log)
 
   void lost.promise.then(() => engine.webhooks.lose())
@@ -221,7 +222,7 @@ export async function startAll(
   const adminAddress = await admin.listen()
   stack.defer(() => admin.close())
 
-  await heedStored()
+  await budget.heed()
   health = await firstContact(service, specs.tools, { clock, log })
   service.onAuthorization((authorized) => {
     if (authorized) {

@@ -12,30 +12,37 @@ type Refused = Parameters<ServiceClient['heed']>[0]
 function world() {
   const clock = new VirtualClock()
   let checkpoint: string | null = null
-  const join = (time: { now(): number } = clock, processes = 3) => {
+  /** The next writes that fail. */
+  let failing = 0
+  const join = ({ ahead = 0, offset = 0, processes = 3, credential = 'token' } = {}) => {
     const heeded: Refused[] = []
     let refused: (refused: Refused) => void = () => undefined
     let topics: Partial<ShardTopics> = {}
-    const heedStored = shareBudget({
+    const budget = shareBudget({
       service: {
         share: () => undefined,
         onRefused: (listener) => (refused = listener),
         heed: (one) => heeded.push(one),
-        clockOffset: () => 0,
+        clockOffset: () => offset,
+        clockOpen: () => (offset === 0 ? Infinity : 1),
+        credential: () => credential,
       },
       store: {
         settings: {
           checkpoint: () => Promise.resolve(checkpoint),
-          setCheckpoint: (_name: string, value: string) => Promise.resolve(void (checkpoint = value)),
+          setCheckpoint: async (_name: string, value: string) => {
+            if (failing-- > 0) throw new Error('unreachable')
+            checkpoint = value
+          },
         },
         shards: { subscribe: (subscriber: Partial<ShardTopics>) => (topics = subscriber) },
       } as unknown as Store,
-      clock: time,
+      clock: { now: () => clock.now() + ahead, after: (ms, run) => clock.after(ms, run) },
       log: keepingLog(),
     })
     topics.population?.(processes)
     return {
-      heedStored,
+      budget,
       heeded,
       refuse: (bucket: string) => refused({ bucket, wait: 30_000, code: 'rate_limited', status: 429 }),
       async look() {
@@ -44,7 +51,12 @@ function world() {
       },
     }
   }
-  return { clock, join, processes: [join(), join(), join()] as const }
+  return {
+    clock,
+    join,
+    failWrites: (count: number) => void (failing = count),
+    processes: [join(), join(), join()] as const,
+  }
 }
 
 it('two replicas that the service refuses at once are both heeded by the third', async () => {
@@ -70,7 +82,7 @@ it('a process that starts while the service asks to wait heeds that before its f
   await clock.settle()
   await clock.advance(10_000)
   const late = join()
-  await late.heedStored()
+  await late.budget.heed()
   expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 20_000 }])
 })
 
@@ -78,17 +90,55 @@ it('a process whose clock is an hour behind waits no longer than the service ask
   const { clock, processes, join } = world()
   processes[0].refuse('reads')
   await clock.settle()
-  const late = join({ now: () => clock.now() - 3_600_000 })
-  await late.heedStored()
+  const late = join({ ahead: -3_600_000 })
+  await late.budget.heed()
   expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 30_000 }])
 })
 
 it('a wait outlives the only process, too', async () => {
   const { clock, join } = world()
-  const alone = join(undefined, 1)
+  const alone = join({ processes: 1 })
   alone.refuse('reads')
   await clock.settle()
-  const next = join(undefined, 1)
-  await next.heedStored()
+  const next = join({ processes: 1 })
+  await next.budget.heed()
   expect(next.heeded).toHaveLength(1)
+})
+
+it('a process whose clock is a minute ahead of the service’s heeds a wait that it stored before its restart', async () => {
+  const { clock, join } = world()
+  join({ ahead: 60_000, offset: -60_000, processes: 1 }).refuse('reads')
+  await clock.settle()
+  await clock.advance(10_000)
+  const next = join({ ahead: 60_000, processes: 1 })
+  await next.budget.heed()
+  expect(next.heeded).toMatchObject([{ bucket: 'reads', wait: 20_000 }])
+})
+
+it('a process with a new token does not wait for the old one', async () => {
+  const { clock, processes, join } = world()
+  processes[0].refuse('reads')
+  await clock.settle()
+  const next = join({ credential: 'new token' })
+  await next.budget.heed()
+  expect(next.heeded).toEqual([])
+  // What both were refused for stays stored for others.
+  next.refuse('creation')
+  await clock.settle()
+  const [late, lateNext] = [join(), join({ credential: 'new token' })]
+  await Promise.all([late.budget.heed(), lateNext.budget.heed()])
+  expect([late.heeded, lateNext.heeded]).toMatchObject([[{ bucket: 'reads' }], [{ bucket: 'creation' }]])
+})
+
+it('a wait that could not be stored is stored a second later', async () => {
+  const { clock, processes, failWrites } = world()
+  const [first, second] = processes
+  failWrites(2)
+  first.refuse('reads')
+  await clock.settle()
+  await clock.advance(2500)
+  await second.look()
+  expect(second.heeded).toMatchObject([{ bucket: 'reads' }])
+  first.budget.stop()
+  expect(clock.waiting).toBe(0)
 })

@@ -153,7 +153,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     },
     bus,
   })
-  const heedStored = face === null ? null : shareBudget({ service, store, clock, log })
+  const budget = face === null ? null : shareBudget({ service, store, clock, log })
   const expected = {
     ...(channels.stream ? { stream: REPORTED_BY.stream } : {}),
     ...(channels.webhook ? { webhook: REPORTED_BY.webhook } : {}),
@@ -164,7 +164,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const start = async (): Promise<void> => {
     await face?.begin()
     if (face !== null) face.store.shards.subscribe({ led: parts.onLed })
-    await heedStored?.()
+    await budget?.heed()
     // As the program does: a token that is rejected at once is fatal, an unreachable service is
     // not.
     await service.health().catch((error: unknown) => {
@@ -178,7 +178,11 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const handlers = async () => engine.dispatcher.statuses()
   const admin = adminActions(store, engine, specs, { clock, random, handlers })
   const close = async (): Promise<void> => face?.leave()
-  return { engine, store: inner, service, admin, stop: () => maintenance?.stop(), close, started: start() }
+  const stop = (): void => {
+    maintenance?.stop()
+    budget?.stop()
+  }
+  return { engine, store: inner, service, admin, stop, close, started: start() }
 }
 
 /** A connection breaks with its COMMIT: the process asks what became of it until it reaches the database. */

@@ -488,35 +488,71 @@ describe('a takeover', () => {
     clock = new VirtualClock(),
   ) {
     const fenced: string[] = []
-    let unreachable = false
-    const ask = <T>(answer: T): Promise<T> =>
-      unreachable ? Promise.reject(new Error('unreachable')) : Promise.resolve(answer)
+    /** What reaches the database. */
+    let reaches: 'all' | 'reads' | 'nothing' = 'all'
+    const ask = <T>(answer: T, of: 'reads' | 'renewals'): Promise<T> =>
+      reaches === 'all' || reaches === of ? Promise.resolve(answer) : Promise.reject(new Error('unreachable'))
     const membership = memberOf(clock, {
-      renew: () => ask(true),
+      renew: () => ask(true, 'renewals'),
       survey() {
         const gone = fenced.length > 0
         const other = { renewal: row.renewal(), isOver: row.isOver(), joined: true }
-        return ask({ ...SURVEY, others: new Map(gone ? [] : [['other', other]]) })
+        return ask({ ...SURVEY, others: new Map(gone ? [] : [['other', other]]) }, 'reads')
       },
       fence: async (dead) => void fenced.push(dead),
     })
     await membership.begin()
     await membership.join()
-    return { clock, fenced, setReachable: (reachable: boolean) => void (unreachable = !reachable) }
+    return { clock, fenced, reach: (what: typeof reaches) => void (reaches = what) }
   }
 
   it('takes nothing from a process that was unreachable as long as we were: a failover of the database ends none of them', async () => {
     let isOver = false
     const row = { isOver: () => isOver, renewal: () => 'last' }
-    const { clock, fenced, setReachable } = await besideOther(row)
-    setReachable(false)
+    const { clock, fenced, reach } = await besideOther(row)
+    reach('nothing')
     await clock.advance(22_000)
     isOver = true
-    setReachable(true)
-    await clock.advance(6500)
+    reach('all')
+    await clock.advance(11_000)
     expect(fenced).toEqual([])
-    await clock.advance(5000)
+    await clock.advance(3000)
     expect(fenced).toEqual(['other'])
+  })
+
+  it('takes nothing while it cannot renew its own leases, though it can read: a pooler is overloaded', async () => {
+    let isOver = false
+    const row = { isOver: () => isOver, renewal: () => 'last' }
+    const { clock, fenced, reach } = await besideOther(row)
+    // The other one has renewed just before, and this one is about to.
+    await clock.advance(4500)
+    reach('reads')
+    await clock.advance(10_500)
+    isOver = true
+    await clock.advance(15_000)
+    expect(fenced).toEqual([])
+    reach('all')
+    await clock.advance(11_000)
+    expect(fenced).toEqual([])
+    await clock.advance(3000)
+    expect(fenced).toEqual(['other'])
+  })
+
+  it('notes who is silent from its start on, also while it waits for the service before it joins', async () => {
+    const fenced: string[] = []
+    const taken: unknown[] = []
+    const clock = new VirtualClock()
+    const other = { renewal: 'last', isOver: true, joined: true }
+    const membership = memberOf(clock, {
+      survey: async () => ({ ...SURVEY, others: new Map(fenced.length > 0 ? [] : [['other', other]]) }),
+      fence: async (dead) => void fenced.push(dead),
+      take: async (wanted) => (taken.push(wanted), []),
+    })
+    await membership.begin()
+    await clock.advance(13_000)
+    expect([fenced, taken]).toEqual([['other'], []])
+    membership.stop()
+    expect(clock.waiting).toBe(0)
   })
 
   it('takes nothing for some seconds after its start: the database may just have become reachable', async () => {

@@ -148,9 +148,8 @@ export class Budget {
     this.#options.onRefused?.({ bucket: name, wait, code: 'rate_limit_exceeded', status: 429 })
   }
 
-  /** Another process with our token was refused. It may be known only after this client was stopped. */
+  /** Another process with our token was refused, or this one before its restart. */
   heed({ bucket, wait, code, status }: RefusedFor): void {
-    if (this.#isStopped) return
     if (bucket === null) this.#hold({ wait, code, status })
     else if (this.#buckets.has(bucket) || this.#buckets.size < BUCKETS_MAX)
       this.#close(this.#bucket(bucket), wait)
@@ -165,7 +164,7 @@ export class Budget {
 
   #hold({ wait, code, status }: Omit<RefusedFor, 'bucket'>): void {
     const until = this.#options.clock.steady() + wait
-    if (until <= this.#held.until) return
+    if (this.#isStopped || until <= this.#held.until) return
     this.#held = { until, code, status }
     for (const bucket of this.#buckets.values()) this.#close(bucket, wait)
   }
@@ -232,7 +231,9 @@ export class Budget {
     }
   }
 
+  /** A refusal may be known only after this client was stopped: a 429 whose body was still coming. Then no timer is made. */
   #close(bucket: Bucket, wait: number): void {
+    if (this.#isStopped) return
     const { clock, random } = this.#options
     const until = clock.steady() + wait
     bucket.window = 1

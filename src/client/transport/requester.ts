@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { backoff } from '../../std/backoff.ts'
 import { ByteBuffer } from '../../std/byte-buffer.ts'
 import { ClockOffset } from '../../std/clock-offset.ts'
@@ -133,6 +134,11 @@ export class Authorization {
       status: 401,
       message: 'the service rejected the token; no request is sent until it changes',
     })
+  }
+
+  /** A short hash of the token and of the address at which it is used. */
+  credentialAt(baseUrl: string): string {
+    return hash('sha256', `${baseUrl} ${this.#token}`).slice(0, 16)
   }
 
   /** No effect if `token` is the current token. */

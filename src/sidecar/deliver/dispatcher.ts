@@ -41,11 +41,19 @@ export function createDispatcher(
   { acks, window, store, log }: Pick<LanePorts, 'acks' | 'window' | 'store' | 'log'>,
 ): Dispatcher {
   const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
-  /** When an operator pauses or resumes a handler through another replica, this process follows. */
+  /**
+   * When an operator pauses or resumes a handler through another replica, this process follows. If this process stores a
+   * pause or its end while it reads, the answer may be from before that: it reads again.
+   */
   const follow = async (): Promise<void> => {
+    const before = workers.map(({ changes }) => changes)
     const records = await store.read.handlers()
+    if (workers.some(({ changes }, index) => changes !== before[index])) return await follow()
     for (const worker of workers) worker.follow(pauseOf(records, worker.spec.name))
   }
+  const followStored = (): void =>
+    void follow().catch((error: unknown) => log.warn({ err: error }, 'handler: pauses could not be read'))
+  let running = false
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
   )
@@ -64,8 +72,12 @@ export function createDispatcher(
     window,
     start(records) {
       for (const worker of workers) worker.start(pauseOf(records, worker.spec.name))
+      running = true
+      // Another replica may have stored a pause since `records` were read.
+      followStored()
     },
     async stop(grace = DRAIN) {
+      running = false
       const stopping = Promise.all(workers.map((worker) => worker.stop(grace)))
       acks.stop()
       await stopping
@@ -86,8 +98,7 @@ export function createDispatcher(
     },
     woken({ topics }) {
       if (topics.has('lanes')) for (const worker of workers) worker.look()
-      if (topics.has('handlers'))
-        follow().catch((error: unknown) => log.warn({ err: error }, 'handler: pauses could not be read'))
+      if (topics.has('handlers') && running) followStored()
     },
     worker: (name) => byName.get(name),
     statuses: () => workers.map((worker) => worker.status()),
@@ -110,6 +121,8 @@ const LANES_LEAST = 64
 /** Claims and runs the lanes of one handler, and does what an operator asks for: test, pause, resume. */
 export interface Worker {
   readonly spec: HandlerSpec
+  /** How often this process has stored a pause or its end. */
+  readonly changes: number
   /** `paused`: the pause that was stored before the restart; null: none. */
   start(paused: Pause | null): void
   /** Stops claiming lanes and waits for attempts in flight, `grace` milliseconds at most. */
@@ -153,6 +166,11 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   let returnedFirst = false
   /** When the pause in the store began, as this process last read or stored it; null: there was none. `follow` compares with it. */
   let pausedSince: number | null = null
+  let changes = 0
+  const stored = (since: number | null): void => {
+    pausedSince = since
+    changes++
+  }
 
   const claim = async (): Promise<void> => {
     if (!pollLoop.running || health.state === 'paused') return
@@ -226,7 +244,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       onRoom: () => pollLoop.wake(),
       isCrowded: () => crowded,
       onSlot: () => transients.next(),
-      onPaused: (since) => void (pausedSince = since),
+      onPaused: stored,
     },
     ports,
   )
@@ -239,6 +257,9 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
 
   return {
     spec,
+    get changes() {
+      return changes
+    },
     start(paused) {
       pausedSince = paused?.since ?? null
       if (paused !== null) health.stayPaused(paused)
@@ -300,7 +321,6 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     follow(paused) {
       const since = paused?.since ?? null
-      // Nothing changed. This also ignores a read that began before this process stored a pause.
       if (since === pausedSince) return
       pausedSince = since
       if (paused === null) resume()
@@ -308,9 +328,12 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     pause(since) {
       health.become('paused', 'paused by an operator')
-      pausedSince = since
+      stored(since)
     },
-    resume,
+    resume() {
+      stored(null)
+      resume()
+    },
     status: () => health.status,
   }
 }

@@ -22,9 +22,8 @@ const ASKED = 500
 /** The time between two checks of the other processes, milliseconds. */
 const LOOKED = 1000
 /**
- * A process whose leases have ended by the store's clock is dead only if this one has seen no renewal for SILENT milliseconds.
- * Of a killed process, at least so much has passed by then. An administrator may set the clock of the database forward; then
- * all leases seem to have ended.
+ * A process whose leases have ended by the store's clock is dead only if this one has seen no renewal for SILENT milliseconds,
+ * while it renewed its own. An administrator may set the clock of the database forward; then all leases seem to have ended.
  */
 const SILENT = 12_000
 /**
@@ -32,7 +31,7 @@ const SILENT = 12_000
  * leases, and none can check. The first one that reaches the new primary must not fence the others, which reach it a moment later.
  */
 const HEARD = 2 * LOOKED
-/** The same while a shard waits to be handed over. */
+/** The time between two checks while a shard waits to be handed over, milliseconds. */
 const DRAINED = 100
 /** A wake that was sent arrives within this time, milliseconds; otherwise it was lost. */
 const ARRIVED = 100
@@ -195,7 +194,7 @@ export class Membership {
     return this.#streamConnected
   }
 
-  /** The number of live processes. */
+  /** The number of processes that take shards. One that was killed counts until it is fenced. */
   get live(): number {
     return this.#live
   }
@@ -320,9 +319,10 @@ export class Membership {
     this.#describe = report
   }
 
-  /** The first renewal; before it, nothing may be read. */
+  /** The first renewal; before it, nothing may be read. From then on this process notes which others are silent. */
   async begin(): Promise<void> {
     await this.#renew()
+    void this.look()
   }
 
   /** Begins to take shards. */
@@ -388,6 +388,8 @@ export class Membership {
     } catch {
       // The renewal is repeated. If that takes too long, `refusal` stops reads and writes.
       onRenewal?.('failed')
+      // The others may not be able to renew theirs either: from now on, each has the whole time again.
+      this.#silences = new Map()
     }
     if (this.#state === 'stopped') return
     this.#renewal?.cancel()
@@ -396,7 +398,7 @@ export class Membership {
 
   /** Checks the other processes now: one of them may have joined, left or handed something over. */
   look(): Promise<void> {
-    if (this.#state === 'new' || this.#state === 'stopped') return Promise.resolve()
+    if (this.#state === 'stopped') return Promise.resolve()
     this.#timer?.cancel()
     if (this.#looking === null) this.#looking = this.#lookAround()
     else this.#again = true
@@ -428,7 +430,7 @@ export class Membership {
     const dead = this.#deadOf(survey.others)
     for (const [id, renewal] of dead) await table.fence(id, renewal).catch(() => undefined)
     if (dead.length > 0) survey = await table.survey()
-    if (this.#isStopped()) return
+    if (this.#state === 'new' || this.#isStopped()) return
     const { others, free, streamConnected, noted } = survey
     const joined = [...others.values()].filter((other) => other.joined).length
     const live = Math.max(1, joined + (this.#state === 'joined' ? 1 : 0))
@@ -455,6 +457,9 @@ export class Membership {
    * The processes to fence, with the last renewal of each. An administrator may set the clock of the database back by an hour:
    * by that clock, the leases of a process that was killed would last an hour longer. So a process is also dead if this one has
    * seen no renewal for as long as a lease lasts.
+   *
+   * With a pooler that is overloaded, reads may succeed while no process renews its leases in time. So one that cannot renew its
+   * own fences no other.
    */
   #deadOf(others: ReadonlyMap<string, Other>): [id: string, renewal: string][] {
     const now = this.#parts.clock.steady()
@@ -469,7 +474,7 @@ export class Membership {
       if (ms > LEASE || (isOver && ms >= SILENT)) dead.push([id, renewal])
     }
     this.#silences = silences
-    return dead
+    return now - this.#asked < RENEWED + ASKED ? dead : []
   }
 
   #gain(granted: readonly Granted[]): void {
