@@ -188,6 +188,18 @@ test('stopping fails all waiting requests and leaves no timer', async () => {
   expect(clock.waiting).toBe(0)
 })
 
+// A stream is answered 429, and the client is closed while the body of that answer is still coming.
+test('a refusal that is known only after the stop makes no timer', () => {
+  const { budget, clock } = budgetOf()
+  budget.close('reads', 1000)
+  const stopped = new ServiceError({ code: 'stopped', status: 0, message: 'stopped' })
+  budget.stop(stopped)
+  budget.close('reads', 60_000)
+  budget.hold(new ServiceError({ code: 'http_429', status: 429, message: 'wait', retryAfter: 3_600_000 }))
+  budget.heed({ bucket: null, wait: 60_000, code: 'http_429', status: 429 })
+  expect([clock.waiting, budget.heldFor]).toEqual([0, 0])
+})
+
 test('once it drains, what waits or would have to wait fails, and an open bucket lets requests through', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 5000)

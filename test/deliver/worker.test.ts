@@ -99,6 +99,51 @@ describe('delivering', () => {
     expect(seqs(world.sent)).toEqual([1])
   })
 
+  it('a pause that is stored while the pauses are read is not undone by what was read', async () => {
+    const world = await deliveryWorld()
+    const { read, settings } = world.store
+    const stored = await read.handlers()
+    const answers = [Promise.withResolvers<typeof stored>(), Promise.withResolvers<typeof stored>()]
+    const [first, second] = answers
+    let asked = 0
+    read.handlers = () => answers[asked++]?.promise ?? Promise.reject(new Error('read too often'))
+    world.dispatcher.woken({ topics: new Set(['handlers']), hints: [] })
+    // The snapshot of this read is from before the pause, and its answer comes after it.
+    world.worker.pause(await settings.pauseHandler('app', 'paused by an operator'))
+    first?.resolve(stored)
+    await world.clock.settle()
+    expect([asked, world.worker.status().state]).toEqual([2, 'paused'])
+    second?.resolve(stored.map((record) => ({ ...record, pausedAt: world.clock.now() })))
+    await world.commit(facts(1))
+    await world.clock.advance(1000)
+    expect([world.worker.status().state, world.sent]).toEqual(['paused', []])
+  })
+
+  it('a pause that another process stores and ends while this one starts leaves the handler up', async () => {
+    const world = await deliveryWorld()
+    await world.stop(0)
+    const { read, settings } = world.store
+    const before = await read.handlers()
+    await settings.pauseHandler('app', 'paused by an operator')
+    world.dispatcher.woken({ topics: new Set(['handlers']), hints: [] })
+    await world.clock.settle()
+    world.dispatcher.start(before)
+    await settings.pauseHandler('app', null)
+    world.dispatcher.woken({ topics: new Set(['handlers']), hints: [] })
+    await world.clock.settle()
+    expect(world.worker.status().state).toBe('up')
+  })
+
+  it('a pause that another process stores while this one starts is followed', async () => {
+    const world = await deliveryWorld()
+    await world.stop(0)
+    const before = await world.store.read.handlers()
+    await world.store.settings.pauseHandler('app', 'paused by an operator')
+    world.dispatcher.start(before)
+    await world.clock.settle()
+    expect(world.worker.status().state).toBe('paused')
+  })
+
   it('retries by the policy, counts each attempt, and delays the lane meanwhile', async () => {
     const world = await deliveryWorld()
     let failures = 2

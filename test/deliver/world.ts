@@ -40,7 +40,6 @@ export async function deliveryWorld(
     spec?: Partial<HandlerSpec>
     reply?: Reply
     random?: Random
-    paused?: boolean
     /** In place of the target that replies: a module. */
     handle?: ModuleHandler
     /** Of the store; absent: in memory. */
@@ -120,10 +119,8 @@ export async function deliveryWorld(
       log,
     },
   )
-  const { pausedAt = null, pauseReason = null } = records[0] ?? {}
-  const pause = pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
-  worker.start(options.paused === true ? { since: clock.now(), reason: null } : pause)
   const dispatcher = createDispatcher([worker], { acks, window: new MemoryWindow(), store, log })
+  dispatcher.start(records)
   return Object.assign(world, {
     worker,
     dispatcher,

@@ -54,8 +54,9 @@ export type Fault =
   | 'partition'
   | 'frozen'
   | 'leaves'
-  /** No process reaches the database; an administrator sets its clock. */
+  /** No process reaches the database; all reach it but cannot renew their leases; an administrator sets its clock. */
   | 'outage'
+  | 'overload'
   | 'store_clock'
 
 export interface Fired {
@@ -254,6 +255,7 @@ export const SEVERAL: readonly Fault[] = [
   'frozen',
   'leaves',
   'outage',
+  'overload',
   'store_clock',
   'lost',
   'lost_reply',

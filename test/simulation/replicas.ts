@@ -101,6 +101,8 @@ export class SharedStore {
   clockOffset = 0
   /** True time: no process reaches the database until then. */
   outageUntil = 0
+  /** True time: until then a pooler has no room for the renewals of any process, while reads succeed. */
+  overloadUntil = 0
   /** Takeovers, for those who count. */
   takeovers = 0
   handovers = 0
@@ -143,8 +145,14 @@ export class SharedStore {
     return fenced || renewedAt + LEASE < this.#parts.agenda.now
   }
 
+  get isOverloaded(): boolean {
+    return this.overloadUntil > this.#parts.agenda.now
+  }
+
   endOutage(): void {
-    this.outageUntil = Math.min(this.outageUntil, this.#parts.agenda.now)
+    const { now } = this.#parts.agenda
+    this.outageUntil = Math.min(this.outageUntil, now)
+    this.overloadUntil = Math.min(this.overloadUntil, now)
   }
 
   /** Who has the lease for a session. */
@@ -321,8 +329,8 @@ class FaceOwnership extends Ownership {
 }
 
 /**
- * What may keep a process from renewing its leases in time: something of its own, or an outage of the database that all processes
- * have, after which none may be fenced.
+ * What may keep a process from renewing its leases in time: something of its own, or an outage or overload of the database that
+ * all processes have, after which none may be fenced.
  */
 export type Disturbed = 'no' | 'by an outage' | 'alone'
 
@@ -579,7 +587,7 @@ export class Face {
     const sent = this.sites.pass(site, 'before', FAULTS)
     if (sent === 'crash') return promise
     if (sent !== null) this.life.disturbed = 'alone'
-    if (sent === 'lost' || this.isCut) {
+    if (sent === 'lost' || this.isCut || (name === 'renew' && this.#shared.isOverloaded)) {
       cut()
       return promise
     }

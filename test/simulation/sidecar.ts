@@ -95,7 +95,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const face =
     parts.shared === null ? null : new Face(parts.shared, { number: life.number, life, sites, ...options })
   life.face = face
-  if (face?.isCut === true) life.disturbed = 'by an outage'
+  if (face?.isCut === true || parts.shared?.isOverloaded === true) life.disturbed = 'by an outage'
   if (face !== null) life.atEnd(() => face.drop())
   const inner = face?.store ?? createSqliteStore(db, options, undefined, new DeliveryRows(db, FRESH))
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)

@@ -71,12 +71,21 @@ export class Weather {
       },
       outage: () => {
         shared.outageUntil = simulation.agenda.now + this.#chance.pick(PARTED)
-        for (const { life } of simulation.posts) if (life?.disturbed === 'no') life.disturbed = 'by an outage'
+        this.#disturbAll()
+      },
+      overload: () => {
+        shared.overloadUntil = simulation.agenda.now + this.#chance.pick(PARTED)
+        this.#disturbAll()
       },
       store_clock: () => void (shared.clockOffset += this.#chance.pick(STEPS)),
       frozen: () => this.#freeze(this.#chance.pick(FROZEN)),
       leaves: () => simulation.restart(simulation.anyPost(), this.#chance.pick(PARTED)),
     }
+  }
+
+  #disturbAll(): void {
+    for (const { life } of this.#simulation.posts)
+      if (life?.disturbed === 'no') life.disturbed = 'by an outage'
   }
 
   #freeze(ms: number): void {

@@ -538,6 +538,34 @@ describe('a takeover', () => {
     expect(fenced).toEqual(['other'])
   })
 
+  it('takes nothing while its own renewal hangs, though by the clock of the database all leases have ended', async () => {
+    const fenced: string[] = []
+    const clock = new VirtualClock()
+    let renewal = 0
+    let hangs = false
+    const membership = memberOf(clock, {
+      renew: () =>
+        new Promise((resolve, reject) => {
+          if (hangs) clock.after(3000, () => reject(new Error('no answer')))
+          else resolve(true)
+        }),
+      survey: async () => ({
+        ...SURVEY,
+        others: new Map([['other', { renewal: String(renewal), isOver: true, joined: true }]]),
+      }),
+      fence: async (dead) => void fenced.push(dead),
+    })
+    await membership.begin()
+    await membership.join()
+    // The last renewal of the other one precedes ours by nearly as much as it may.
+    await clock.advance(4500)
+    renewal++
+    await clock.advance(6000)
+    hangs = true
+    await clock.advance(30_000)
+    expect(fenced).toEqual([])
+  })
+
   it('notes who is silent from its start on, also while it waits for the service before it joins', async () => {
     const fenced: string[] = []
     const taken: unknown[] = []

@@ -160,6 +160,7 @@ const HINDERS: readonly Fault[] = [
   'frozen',
   'leaves',
   'outage',
+  'overload',
   'app_unreachable',
   'clock_ahead',
   'clock_back',
