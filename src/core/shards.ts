@@ -56,7 +56,7 @@ export interface ShardTopics {
   missed(): void
   /** The leader read a transient event from its stream. The frames before it are stored. */
   transientShared(event: TransientEvent): void
-  /** The number of live processes changed; they share the rate budget. */
+  /** The number of processes that take shards changed; they share the rate budget. One that was killed counts until it is fenced. */
   population(live: number): void
 }
 

@@ -538,6 +538,17 @@ describe('a takeover', () => {
     expect(fenced).toEqual(['other'])
   })
 
+  it('takes nothing after the machine slept, with the database and all processes on it', async () => {
+    let isOver = false
+    const row = { isOver: () => isOver, renewal: () => 'last' }
+    const { clock, fenced } = await besideOther(row)
+    await clock.advance(4500)
+    isOver = true
+    await clock.leap(60_000)
+    await clock.advance(5000)
+    expect(fenced).toEqual([])
+  })
+
   it('takes nothing while its own renewal hangs, though by the clock of the database all leases have ended', async () => {
     const fenced: string[] = []
     const clock = new VirtualClock()

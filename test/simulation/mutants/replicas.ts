@@ -33,8 +33,9 @@ export const REPLICAS: readonly Mutant[] = [
     'if (ms > LEASE || (isOver && ms >= SILENT))',
     'if (isOver && ms >= SILENT)',
   ),
-  several(
-    'after an outage of the database, the first process that is back fences the others',
+  tested(
+    { file: 'store/replicas.test.ts', only: 'after the machine slept' },
+    'after a sleep of the machine, the first process that wakes fences the others',
     MEMBERSHIP,
     'const passed = Math.min(now - this.#surveyedAt, HEARD)',
     'const passed = now - this.#surveyedAt',

@@ -38,7 +38,7 @@ export interface Introduction {
 
 /**
  * Adds the row of a process, which each of its writes needs. The row is valid at once, for as long as after a renewal.
- * Otherwise another process would fence this one before its first renewal.
+ * Otherwise a process of an older version would fence this one before its first renewal.
  * @returns a number that no other process has.
  */
 export async function enter(
