@@ -122,8 +122,8 @@ class Project implements AsyncDisposable {
         input: { text: 'call lookup_order {"order_id":"42"}' },
       }),
     })
-    await created.body.dump()
-    expect(created.statusCode).toBe(201)
+    const text = await created.body.text()
+    if (created.statusCode !== 201) throw new Error(`the emulator answered ${created.statusCode}: ${text}`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
