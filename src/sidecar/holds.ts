@@ -21,7 +21,7 @@ interface Held extends RefusedFor {
 }
 
 interface SharedBudget {
-  /** Heeds the waits that are stored. Called before the first request. */
+  /** Heeds the waits that are stored. Called before the first request, also of a new token. */
   heed(): Promise<void>
   stop(): void
 }
@@ -40,14 +40,20 @@ export function shareBudget(parts: {
   const { service, store, clock, log } = parts
   /** The waits that this process knows, by credential and rate bucket. */
   const known = new Map<string, Held>()
+  /** Those for which the client waits. One of another token waits here until this process has that token. */
+  const heeded = new WeakSet<Held>()
   let again: Timer | null = null
   let stopped = false
 
-  /** Milliseconds left. Before the first answer the service's clock is not known; then the process that was refused knows it. */
+  /**
+   * Milliseconds left. Before the first answer the service's clock is not known. Ours may be ahead of it, as that of the process
+   * that was refused; so this one rather waits too long, but never longer than was asked for.
+   */
   const left = ({ until, offset, wait }: Held): number => {
-    const isClockKnown = service.clockOpen() < Infinity
-    return Math.min(until - clock.now() - (isClockKnown ? service.clockOffset() : offset), wait)
+    const toService = service.clockOpen() < Infinity ? service.clockOffset() : Math.min(offset, 0)
+    return Math.min(until - clock.now() - toService, wait)
   }
+  const isOurs = ({ credential }: Held): boolean => credential === null || credential === service.credential()
   const nameOf = ({ credential, bucket }: Held): string => JSON.stringify([credential, bucket])
 
   const note = (held: Held): boolean => {
@@ -63,12 +69,14 @@ export function shareBudget(parts: {
    */
   const exchange = async (): Promise<void> => {
     const stored = heldIn(await store.settings.checkpoint(HELD))
-    for (const held of stored) {
-      if (left(held) <= 0 || !note(held)) continue
-      if (held.credential === null || held.credential === service.credential())
+    for (const held of stored) if (left(held) > 0) note(held)
+    for (const [name, held] of known) {
+      if (left(held) <= 0) known.delete(name)
+      else if (isOurs(held) && !heeded.has(held)) {
+        heeded.add(held)
         service.heed({ ...held, wait: left(held) })
+      }
     }
-    for (const [name, held] of known) if (left(held) <= 0) known.delete(name)
     const untils = new Map(stored.map((held) => [nameOf(held), held.until]))
     const isMissing = (held: Held): boolean => (untils.get(nameOf(held)) ?? 0) + SHORTEST <= held.until
     if ([...known.values()].some(isMissing))
@@ -90,7 +98,9 @@ export function shareBudget(parts: {
     if (wait < SHORTEST || stopped) return
     const offset = service.clockOffset()
     const until = Math.round(clock.now() + offset + wait)
-    if (note({ ...refused, until, offset, credential: service.credential() })) void share()
+    const held = { ...refused, until, offset, credential: service.credential() }
+    heeded.add(held)
+    if (note(held)) void share()
   })
   store.shards.subscribe({
     population(live) {

@@ -303,7 +303,7 @@ export async function startAll(
     log.info({ of: change.of }, 'a secret has changed')
     if (change.of === 'service.token' && first !== undefined) {
       service.setToken(first)
-      void refreshHealth()
+      void budget.heed().then(refreshHealth)
     }
     if (change.of === 'admin.token') adminToken = first ?? null
     if (change.of === 'store.password') databasePassword = first ?? null

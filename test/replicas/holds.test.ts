@@ -14,7 +14,9 @@ function world() {
   let checkpoint: string | null = null
   /** The next writes that fail. */
   let failing = 0
-  const join = ({ ahead = 0, offset = 0, processes = 3, credential = 'token' } = {}) => {
+  /** `offset`: from its clock to the service's; null: no answer has come yet. */
+  const join = ({ ahead = 0, offset = null as number | null, processes = 3, credential = 'token' } = {}) => {
+    let ours = credential
     const heeded: Refused[] = []
     let refused: (refused: Refused) => void = () => undefined
     let topics: Partial<ShardTopics> = {}
@@ -23,9 +25,9 @@ function world() {
         share: () => undefined,
         onRefused: (listener) => (refused = listener),
         heed: (one) => heeded.push(one),
-        clockOffset: () => offset,
-        clockOpen: () => (offset === 0 ? Infinity : 1),
-        credential: () => credential,
+        clockOffset: () => offset ?? 0,
+        clockOpen: () => (offset === null ? Infinity : 1),
+        credential: () => ours,
       },
       store: {
         settings: {
@@ -43,6 +45,7 @@ function world() {
     topics.population?.(processes)
     return {
       budget,
+      setToken: (token: string) => void (ours = token),
       heeded,
       refuse: (bucket: string) => refused({ bucket, wait: 30_000, code: 'rate_limited', status: 429 }),
       async look() {
@@ -139,6 +142,52 @@ it('a wait that could not be stored is stored a second later', async () => {
   await clock.advance(2500)
   await second.look()
   expect(second.heeded).toMatchObject([{ bucket: 'reads' }])
+})
+
+it('after a stop, a wait that could not be stored has no timer', async () => {
+  const { clock, processes, failWrites } = world()
+  const [first, second] = processes
+  failWrites(2)
+  first.refuse('reads')
+  await clock.settle()
+  expect(clock.waiting).toBe(1)
   first.budget.stop()
   expect(clock.waiting).toBe(0)
+  // The store refuses it only after the stop.
+  second.refuse('creation')
+  second.budget.stop()
+  await clock.settle()
+  expect(clock.waiting).toBe(0)
+})
+
+it('a wait that another replica stored for the new token is heeded once this one has that token, too', async () => {
+  const { clock, processes, join } = world()
+  const [late] = processes
+  join({ credential: 'new token' }).refuse('reads')
+  await clock.settle()
+  await late.look()
+  expect(late.heeded).toEqual([])
+  late.setToken('new token')
+  for (let times = 0; times < 2; times++) await late.budget.heed()
+  expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 30_000 }])
+})
+
+it('a process that knows the service’s clock waits as long as the service asked for, whoever was refused', async () => {
+  const { clock, join } = world()
+  join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
+  await clock.settle()
+  await clock.advance(10_000)
+  const known = join({ ahead: 5000, offset: -5000 })
+  await known.budget.heed()
+  expect(known.heeded).toMatchObject([{ bucket: 'reads', wait: 20_000 }])
+})
+
+it('a process that starts heeds the wait of another machine whose clock is slow', async () => {
+  const { clock, join } = world()
+  join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
+  await clock.settle()
+  await clock.advance(5000)
+  const next = join()
+  await next.budget.heed()
+  expect(next.heeded).toMatchObject([{ bucket: 'reads', wait: 25_000 }])
 })

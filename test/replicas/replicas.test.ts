@@ -115,7 +115,7 @@ test('the service asks one replica to wait: none of three reads a session until 
   const { rig } = deployment
   const isRead = (method: string | undefined, path: string | undefined): boolean =>
     method === 'GET' && path?.startsWith('/v1/sessions') === true
-  const wait = 8
+  const wait = 10
   let refusedAt: number | null = null
   rig.gateway.intercept = ({ method, url }) => {
     if (refusedAt !== null || !isRead(method, url)) return undefined
@@ -134,10 +134,10 @@ test('the service asks one replica to wait: none of three reads a session until 
   await assertWhole(rig)
   const reads = rig.gateway.passed.filter(({ method, path }) => isRead(method, path))
   const after = reads.map(({ at }) => at - from).filter((at) => at > 0)
-  // What was sent before the others knew it.
-  const late = after.filter((at) => at > 1000 && at < wait * 1000)
+  // What was sent before the others knew it, and how exact the clock of the service is.
+  const late = after.filter((at) => at > 2500 && at < wait * 1000 - 500)
   expect(late).toEqual([])
-  expect(after.some((at) => at >= wait * 1000)).toBe(true)
+  expect(after.some((at) => at >= wait * 1000 - 500)).toBe(true)
 })
 
 test('a replica with another configuration is reported by each replica', async () => {

@@ -19,7 +19,7 @@ test.runIf(FORMER)(
     await using deployment = await Deployment.open(0, {
       process: true,
       tools: { lookup_order: {} },
-      emulator: { limits: { sessions: 100 } },
+      emulator: { limits: { sessions: 200 } },
     })
     const { rig } = deployment
     const former = { main: unpack(FORMER, path.join(rig.folder, 'former')) }
@@ -43,9 +43,12 @@ test.runIf(FORMER)(
     expect(await schemaOf(rig.config.store?.url)).toBe(FORMER.schema + 1)
     await begin()
     await deployment.shared()
-    await begin()
-    await finish()
-    for (const replica of deployment.replicas) expect(await delivered(replica)).toBeGreaterThan(0)
+    await until('deliveries of each replica', async () => {
+      await begin()
+      await finish()
+      const counts = await Promise.all(deployment.replicas.map(delivered))
+      return counts.every((count) => count > 0)
+    })
 
     // What an operator does at one reaches the other.
     for (const [one, other] of [

@@ -319,7 +319,7 @@ export class Membership {
     this.#describe = report
   }
 
-  /** The first renewal; before it, nothing may be read. From then on this process notes which others are silent. */
+  /** The first renewal; before it, nothing may be read. From then on this process fences others that are silent. */
   async begin(): Promise<void> {
     await this.#renew()
     void this.look()
@@ -429,8 +429,9 @@ export class Membership {
     let survey = await table.survey()
     const dead = this.#deadOf(survey.others)
     for (const [id, renewal] of dead) await table.fence(id, renewal).catch(() => undefined)
-    if (dead.length > 0) survey = await table.survey()
     if (this.#state === 'new' || this.#isStopped()) return
+    if (dead.length > 0) survey = await table.survey()
+    if (this.#isStopped()) return
     const { others, free, streamConnected, noted } = survey
     const joined = [...others.values()].filter((other) => other.joined).length
     const live = Math.max(1, joined + (this.#state === 'joined' ? 1 : 0))

@@ -10,13 +10,13 @@ const FENCED = /another process has taken the store over/
 /** A start needs the database, and does not wait for it. */
 const UNREACHABLE =
   /no PostgreSQL answers|is not ready \(|database of the store cannot be reached|locks or overloads the store|locks the store in/
-/** A stop that waits for what does not come has a limit of its own. */
+/** A stop that waits for what does not come has a limit of its own. In a storm there is nearly always a fault at that time. */
 const TOO_LONG = /killed by timeout/
 /**
- * A process is fenced once another one has seen no renewal for so long, milliseconds: src/sidecar/store/membership.ts. Each
- * look adds at most what has passed, so by the clock of the database it was as long.
+ * A process is fenced when its leases are over, so long after its last renewal, milliseconds. In the torture nobody sets the clock
+ * of the database.
  */
-const SILENT = 12_000
+const SILENT = 15_000
 /** The end of a process is seen by us so much later than by the next one that starts, milliseconds at the most. */
 const LATE = 2000
 
