@@ -172,7 +172,7 @@ it('a wait that another replica stored for the new token is heeded once this one
   expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 30_000 }])
 })
 
-it('a process that knows the service’s clock waits as long as the service asked for, whoever was refused', async () => {
+it('a process that knows the service’s clock waits as long as the service asked for, in each replica', async () => {
   const { clock, join } = world()
   join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
   await clock.settle()

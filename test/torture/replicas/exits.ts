@@ -13,7 +13,7 @@ const UNREACHABLE =
 /** A stop that waits for what does not come has a limit of its own. In a storm there is nearly always a fault at that time. */
 const TOO_LONG = /killed by timeout/
 /**
- * A process is fenced when its leases are over, so long after its last renewal, milliseconds. In the torture nobody sets the clock
+ * A process is fenced when its leases are over, so long after its last renewal, milliseconds. The torture never sets the clock
  * of the database.
  */
 const SILENT = 15_000
