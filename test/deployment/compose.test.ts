@@ -9,6 +9,7 @@ import { freePort } from '../support/listen.ts'
 import { administer, PostgresServer } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { command, documents, ROOT } from './documents.ts'
+import { createSession, settledIn } from './session.ts'
 
 interface Compose {
   services: Record<
@@ -112,18 +113,8 @@ class Project implements AsyncDisposable {
       })
   }
 
-  /** Its agent calls the tool of the app. */
-  async createSession(): Promise<void> {
-    const created = await request(`http://127.0.0.1:${this.#ports['4010']}/v1/sessions`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer svc_pat_dev', 'content-type': 'application/json' },
-      body: JSON.stringify({
-        agent: { tools: [{ type: 'function', name: 'lookup_order', parameters: { type: 'object' } }] },
-        input: { text: 'call lookup_order {"order_id":"42"}' },
-      }),
-    })
-    const text = await created.body.text()
-    if (created.statusCode !== 201) throw new Error(`the emulator answered ${created.statusCode}: ${text}`)
+  createSession(): Promise<void> {
+    return createSession(this.#ports['4010'])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -143,9 +134,6 @@ async function statusOf(url: string): Promise<number | undefined> {
   await answer?.body.dump()
   return answer?.statusCode
 }
-
-/** Sessions with a settled turn: what was delivered just before a kill is delivered again. */
-const settledIn = (output: string): number => new Set(output.match(/^event turn\.settled \S+$/gm)).size
 
 test('the composed services work together: an event is taken, a tool answers', async () => {
   await using project = await Project.open(single)

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { request } from 'undici'
 import { describe, expect, test } from 'vitest'
 import { FULL } from '../support/full.ts'
 import { freePort } from '../support/listen.ts'
 import { until } from '../support/until.ts'
+import { createSession, settledIn } from './session.ts'
 import { ROOT, text } from './documents.ts'
 
 /** The build of the image, with two installs from a slow mirror, is the longest. Milliseconds. */
@@ -78,18 +78,8 @@ class Project implements AsyncDisposable {
     )
   }
 
-  /** Creates a session at the emulator, whose turn calls a tool. */
-  async createSession(): Promise<void> {
-    const created = await request(`http://127.0.0.1:${this.ports['4010']}/v1/sessions`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer svc_pat_dev', 'content-type': 'application/json' },
-      body: JSON.stringify({
-        agent: { tools: [{ type: 'function', name: 'lookup_order', parameters: { type: 'object' } }] },
-        input: { text: 'call lookup_order {"order_id":"42"}' },
-      }),
-    })
-    const answer = await created.body.text()
-    if (created.statusCode !== 201) throw new Error(`the emulator answered ${created.statusCode}: ${answer}`)
+  createSession(): Promise<void> {
+    return createSession(this.ports['4010'])
   }
 
   /** Waits until the app has had the settled turns of so many sessions. @returns what it printed. */
@@ -99,8 +89,7 @@ class Project implements AsyncDisposable {
       `${count} settled turns`,
       async () => {
         output = await this.compose('logs', '--no-color', '--no-log-prefix', 'app')
-        // What was delivered just before a kill is delivered again.
-        return new Set(output.match(/^event turn\.settled \S+$/gm)).size >= count
+        return settledIn(output) >= count
       },
       60_000,
     )

@@ -47,7 +47,10 @@ function world() {
       budget,
       setToken: (token: string) => void (ours = token),
       heeded,
-      refuse: (bucket: string) => refused({ bucket, wait: 30_000, code: 'rate_limited', status: 429 }),
+      async refuse(bucket: string) {
+        refused({ bucket, wait: 30_000, code: 'rate_limited', status: 429 })
+        await clock.settle()
+      },
       async look() {
         topics.woken?.({ topics: new Set(['waits']), hints: [] })
         await clock.settle()
@@ -63,11 +66,9 @@ function world() {
 }
 
 it('two replicas that the service refuses at once are both heeded by the third', async () => {
-  const { clock, processes } = world()
+  const { processes } = world()
   const [first, second, third] = processes
-  first.refuse('reads')
-  second.refuse('creation')
-  await clock.settle()
+  await Promise.all([first.refuse('reads'), second.refuse('creation')])
   for (const one of [first, second, third, first, third]) await one.look()
   expect(new Map(third.heeded.map(({ bucket, wait }) => [bucket, wait]))).toEqual(
     new Map([
@@ -81,8 +82,7 @@ it('two replicas that the service refuses at once are both heeded by the third',
 
 it('a process that starts while the service asks to wait heeds that before its first request', async () => {
   const { clock, processes, join } = world()
-  processes[0].refuse('reads')
-  await clock.settle()
+  await processes[0].refuse('reads')
   await clock.advance(10_000)
   const late = join()
   await late.budget.heed()
@@ -90,19 +90,17 @@ it('a process that starts while the service asks to wait heeds that before its f
 })
 
 it('a process whose clock is an hour behind waits no longer than the service asked for', async () => {
-  const { clock, processes, join } = world()
-  processes[0].refuse('reads')
-  await clock.settle()
+  const { processes, join } = world()
+  await processes[0].refuse('reads')
   const late = join({ ahead: -3_600_000 })
   await late.budget.heed()
   expect(late.heeded).toMatchObject([{ bucket: 'reads', wait: 30_000 }])
 })
 
 it('a wait outlives the only process, too', async () => {
-  const { clock, join } = world()
+  const { join } = world()
   const alone = join({ processes: 1 })
-  alone.refuse('reads')
-  await clock.settle()
+  await alone.refuse('reads')
   const next = join({ processes: 1 })
   await next.budget.heed()
   expect(next.heeded).toHaveLength(1)
@@ -110,8 +108,7 @@ it('a wait outlives the only process, too', async () => {
 
 it('a process whose clock is a minute ahead of the service’s heeds a wait that it stored before its restart', async () => {
   const { clock, join } = world()
-  join({ ahead: 60_000, offset: -60_000, processes: 1 }).refuse('reads')
-  await clock.settle()
+  await join({ ahead: 60_000, offset: -60_000, processes: 1 }).refuse('reads')
   await clock.advance(10_000)
   const next = join({ ahead: 60_000, processes: 1 })
   await next.budget.heed()
@@ -119,15 +116,13 @@ it('a process whose clock is a minute ahead of the service’s heeds a wait that
 })
 
 it('a process with a new token does not wait for the old one', async () => {
-  const { clock, processes, join } = world()
-  processes[0].refuse('reads')
-  await clock.settle()
+  const { processes, join } = world()
+  await processes[0].refuse('reads')
   const next = join({ credential: 'new token' })
   await next.budget.heed()
   expect(next.heeded).toEqual([])
   // What both were refused for stays stored for others.
-  next.refuse('creation')
-  await clock.settle()
+  await next.refuse('creation')
   const [late, lateNext] = [join(), join({ credential: 'new token' })]
   await Promise.all([late.budget.heed(), lateNext.budget.heed()])
   expect([late.heeded, lateNext.heeded]).toMatchObject([[{ bucket: 'reads' }], [{ bucket: 'creation' }]])
@@ -137,8 +132,7 @@ it('a wait that could not be stored is stored a second later', async () => {
   const { clock, processes, failWrites } = world()
   const [first, second] = processes
   failWrites(2)
-  first.refuse('reads')
-  await clock.settle()
+  await first.refuse('reads')
   await clock.advance(2500)
   await second.look()
   expect(second.heeded).toMatchObject([{ bucket: 'reads' }])
@@ -148,23 +142,21 @@ it('after a stop, a wait that could not be stored has no timer', async () => {
   const { clock, processes, failWrites } = world()
   const [first, second] = processes
   failWrites(2)
-  first.refuse('reads')
-  await clock.settle()
+  await first.refuse('reads')
   expect(clock.waiting).toBe(1)
   first.budget.stop()
   expect(clock.waiting).toBe(0)
   // The store refuses it only after the stop.
-  second.refuse('creation')
+  const refused = second.refuse('creation')
   second.budget.stop()
-  await clock.settle()
+  await refused
   expect(clock.waiting).toBe(0)
 })
 
 it('a wait that another replica stored for the new token is heeded once this one has that token, too', async () => {
-  const { clock, processes, join } = world()
+  const { processes, join } = world()
   const [late] = processes
-  join({ credential: 'new token' }).refuse('reads')
-  await clock.settle()
+  await join({ credential: 'new token' }).refuse('reads')
   await late.look()
   expect(late.heeded).toEqual([])
   late.setToken('new token')
@@ -174,8 +166,7 @@ it('a wait that another replica stored for the new token is heeded once this one
 
 it('a process that knows the service’s clock waits as long as the service asked for, in each replica', async () => {
   const { clock, join } = world()
-  join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
-  await clock.settle()
+  await join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
   await clock.advance(10_000)
   const known = join({ ahead: 5000, offset: -5000 })
   await known.budget.heed()
@@ -184,8 +175,7 @@ it('a process that knows the service’s clock waits as long as the service aske
 
 it('a process that starts heeds the wait of another machine whose clock is slow', async () => {
   const { clock, join } = world()
-  join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
-  await clock.settle()
+  await join({ ahead: -60_000, offset: 60_000 }).refuse('reads')
   await clock.advance(5000)
   const next = join()
   await next.budget.heed()

@@ -600,11 +600,17 @@ describe('texts', () => {
   })
 })
 
-it('the check of a database finds facts that have changed, and lanes that do not fit their deliveries', async () => {
+/** Two facts are in it, and no process has it open. */
+async function writtenDatabase(): Promise<string> {
   const url = await createDatabase()
   const { store } = await openAt(url)
   await store.log.commit({ facts: TWO, cursor: '2' })
   await store.close()
+  return url
+}
+
+it('the check of a database finds facts that have changed, and lanes that do not fit their deliveries', async () => {
+  const url = await writtenDatabase()
   await administer(
     url,
     "UPDATE sidecar.facts SET body = body || ' ' WHERE pos = 1; UPDATE sidecar.lanes SET pending = pending + 1",
@@ -616,10 +622,7 @@ it('the check of a database finds facts that have changed, and lanes that do not
 })
 
 it.runIf(FULL)('the check of a whole database may take longer than a statement of a sidecar', async () => {
-  const url = await createDatabase()
-  const { store } = await openAt(url)
-  await store.log.commit({ facts: TWO, cursor: '2' })
-  await store.close()
+  const url = await writtenDatabase()
   // The first look at the deliveries takes as long as with many millions of them.
   await administer(
     url,

@@ -53,7 +53,6 @@ export function createDispatcher(
   }
   const followStored = (): void =>
     void follow().catch((error: unknown) => log.warn({ err: error }, 'handler: pauses could not be read'))
-  let running = false
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
   )
@@ -72,12 +71,10 @@ export function createDispatcher(
     window,
     start(records) {
       for (const worker of workers) worker.start(pauseOf(records, worker.spec.name))
-      running = true
       // Another replica may have stored a pause since `records` were read.
       followStored()
     },
     async stop(grace = DRAIN) {
-      running = false
       const stopping = Promise.all(workers.map((worker) => worker.stop(grace)))
       acks.stop()
       await stopping
@@ -98,7 +95,7 @@ export function createDispatcher(
     },
     woken({ topics }) {
       if (topics.has('lanes')) for (const worker of workers) worker.look()
-      if (topics.has('handlers') && running) followStored()
+      if (topics.has('handlers')) followStored()
     },
     worker: (name) => byName.get(name),
     statuses: () => workers.map((worker) => worker.status()),
@@ -321,7 +318,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     follow(paused) {
       const since = paused?.since ?? null
-      if (since === pausedSince) return
+      // The start has its own records.
+      if (!pollLoop.running || since === pausedSince) return
       pausedSince = since
       if (paused === null) resume()
       else health.become('paused', paused.reason)

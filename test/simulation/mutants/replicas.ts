@@ -137,7 +137,7 @@ export const REPLICAS: readonly Mutant[] = [
   several(
     'a pause reaches one process',
     'sidecar/deliver/dispatcher.ts',
-    "if (topics.has('handlers') && running) followStored()",
+    "if (topics.has('handlers')) followStored()",
     '',
   ),
   tested(
@@ -151,8 +151,8 @@ export const REPLICAS: readonly Mutant[] = [
     { file: 'deliver/worker.test.ts', only: 'stores and ends while this one starts' },
     'a pause that is read before the start is not known at the start',
     'sidecar/deliver/dispatcher.ts',
-    "if (topics.has('handlers') && running)",
-    "if (topics.has('handlers'))",
+    'if (!pollLoop.running || since === pausedSince) return',
+    'if (since === pausedSince) return',
   ),
   tested(
     { file: 'client/budget.test.ts', only: 'known only after the stop' },
